@@ -1,0 +1,2 @@
+//! `#[derive(Columnar)]`: columns for structs and enums.
+#![forbid(unsafe_code)]
