@@ -1,10 +1,10 @@
 //! kpg
 #![deny(unsafe_op_in_unsafe_fn)]
+pub mod client;
+pub mod dataflow;
+pub mod operators;
 pub mod order;
-pub mod sync;
 pub mod progress;
 pub mod runtime;
-pub mod dataflow;
+pub mod sync;
 pub mod trace;
-pub mod operators;
-pub mod client;

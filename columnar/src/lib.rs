@@ -28,7 +28,9 @@ pub trait Column: Default + Send + Sync + 'static {
     /// Number of values.
     fn len(&self) -> usize;
     /// True iff there is no value.
-    fn is_empty(&self) -> bool { self.len() == 0 }
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     /// The value at `index`.
     fn get(&self, index: usize) -> <Self::Owned as Columnar>::Ref<'_>;
     /// Appends a value.
@@ -84,7 +86,11 @@ macro_rules! plain {
 /// A column of plain values.
 #[derive(Debug)]
 pub struct Plain<T: Copy + 'static>(Buffer<T>);
-impl<T: Copy + 'static> Default for Plain<T> { fn default() -> Self { Plain(Buffer::new()) } }
+impl<T: Copy + 'static> Default for Plain<T> {
+    fn default() -> Self {
+        Plain(Buffer::new())
+    }
+}
 plain!(u8, |x| x as u64; u16, |x| x as u64; u32, |x| x as u64; u64, |x| x; usize, |x| x as u64; i32, |x| (x as i64 as u64) ^ (1 << 63); i64, |x| (x as u64) ^ (1 << 63));
 
 /// A column of units: a count.
@@ -96,20 +102,36 @@ impl Columnar for () {
     fn borrow(&self) {}
     fn to_owned(_: ()) {}
     fn reborrow<'b, 'a: 'b>(_: ()) {}
-    fn hash(_: ()) -> u64 { 0 }
+    fn hash(_: ()) -> u64 {
+        0
+    }
 }
 impl Column for Units {
     type Owned = ();
     const PREFIX_EXACT: bool = true;
-    fn len(&self) -> usize { self.0 }
-    fn get(&self, index: usize) { debug_assert!(index < self.0) }
-    fn push(&mut self, _: ()) { self.0 += 1 }
-    fn extend_from(&mut self, _: &Self, lower: usize, upper: usize) { self.0 += upper - lower }
-    fn clear(&mut self) { self.0 = 0 }
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn get(&self, index: usize) {
+        debug_assert!(index < self.0)
+    }
+    fn push(&mut self, _: ()) {
+        self.0 += 1
+    }
+    fn extend_from(&mut self, _: &Self, lower: usize, upper: usize) {
+        self.0 += upper - lower
+    }
+    fn clear(&mut self) {
+        self.0 = 0
+    }
     fn reserve(&mut self, _: usize) {}
     fn seal(&mut self) {}
-    fn bytes(&self) -> usize { 0 }
-    fn prefix(&self, _: usize) -> u64 { 0 }
+    fn bytes(&self) -> usize {
+        0
+    }
+    fn prefix(&self, _: usize) -> u64 {
+        0
+    }
 }
 
 /// A column of pairs: a pair of columns.
@@ -118,21 +140,52 @@ pub struct Tuple2<A, B>(pub A, pub B);
 impl<A: Columnar, B: Columnar> Columnar for (A, B) {
     type Ref<'a> = (A::Ref<'a>, B::Ref<'a>);
     type Column = Tuple2<A::Column, B::Column>;
-    fn borrow(&self) -> Self::Ref<'_> { (self.0.borrow(), self.1.borrow()) }
-    fn to_owned(v: Self::Ref<'_>) -> Self { (A::to_owned(v.0), B::to_owned(v.1)) }
-    fn reborrow<'b, 'a: 'b>(v: Self::Ref<'a>) -> Self::Ref<'b> { (A::reborrow(v.0), B::reborrow(v.1)) }
-    fn hash(v: Self::Ref<'_>) -> u64 { mix(A::hash(v.0) ^ mix(B::hash(v.1))) }
+    fn borrow(&self) -> Self::Ref<'_> {
+        (self.0.borrow(), self.1.borrow())
+    }
+    fn to_owned(v: Self::Ref<'_>) -> Self {
+        (A::to_owned(v.0), B::to_owned(v.1))
+    }
+    fn reborrow<'b, 'a: 'b>(v: Self::Ref<'a>) -> Self::Ref<'b> {
+        (A::reborrow(v.0), B::reborrow(v.1))
+    }
+    fn hash(v: Self::Ref<'_>) -> u64 {
+        mix(A::hash(v.0) ^ mix(B::hash(v.1)))
+    }
 }
 impl<A: Column, B: Column> Column for Tuple2<A, B> {
     type Owned = (A::Owned, B::Owned);
     const PREFIX_EXACT: bool = false;
-    fn len(&self) -> usize { self.0.len() }
-    fn get(&self, i: usize) -> <Self::Owned as Columnar>::Ref<'_> { (self.0.get(i), self.1.get(i)) }
-    fn push(&mut self, v: <Self::Owned as Columnar>::Ref<'_>) { self.0.push(v.0); self.1.push(v.1) }
-    fn extend_from(&mut self, o: &Self, l: usize, u: usize) { self.0.extend_from(&o.0, l, u); self.1.extend_from(&o.1, l, u) }
-    fn clear(&mut self) { self.0.clear(); self.1.clear() }
-    fn reserve(&mut self, n: usize) { self.0.reserve(n); self.1.reserve(n) }
-    fn seal(&mut self) { self.0.seal(); self.1.seal() }
-    fn bytes(&self) -> usize { self.0.bytes() + self.1.bytes() }
-    fn prefix(&self, i: usize) -> u64 { self.0.prefix(i) }
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn get(&self, i: usize) -> <Self::Owned as Columnar>::Ref<'_> {
+        (self.0.get(i), self.1.get(i))
+    }
+    fn push(&mut self, v: <Self::Owned as Columnar>::Ref<'_>) {
+        self.0.push(v.0);
+        self.1.push(v.1)
+    }
+    fn extend_from(&mut self, o: &Self, l: usize, u: usize) {
+        self.0.extend_from(&o.0, l, u);
+        self.1.extend_from(&o.1, l, u)
+    }
+    fn clear(&mut self) {
+        self.0.clear();
+        self.1.clear()
+    }
+    fn reserve(&mut self, n: usize) {
+        self.0.reserve(n);
+        self.1.reserve(n)
+    }
+    fn seal(&mut self) {
+        self.0.seal();
+        self.1.seal()
+    }
+    fn bytes(&self) -> usize {
+        self.0.bytes() + self.1.bytes()
+    }
+    fn prefix(&self, i: usize) -> u64 {
+        self.0.prefix(i)
+    }
 }

@@ -1,1 +1,3 @@
 //! dataflow
+mod updates;
+pub use updates::Updates;

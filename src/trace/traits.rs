@@ -1,0 +1,115 @@
+//! The layers of a trace as traits: cursor, batch, trace. Operators know only these.
+//!
+//! ```text
+//! Trace  ── batches_through(upper) ──▶ Vec<Batch> ── cursor() ──▶ Cursor   keys ▷ vals ▷ (time, diff)
+//! ```
+//! Each can be replaced without touching the others: a wrapper of one layer (enter, filter, negate, a view as of a
+//! time) wraps the layers below it and copies nothing.
+#![forbid(unsafe_code)]
+
+use crate::order::{Antichain, Semigroup, Timestamp};
+use kpg_columnar::Columnar;
+
+/// How a value of `C` is read from storage that lives for `'a`.
+pub type Ref<'a, C> = <C as Columnar>::Ref<'a>;
+
+/// A position in a batch: at a key, and at one of its vals.
+///
+/// Keys ascend, and for each key its vals ascend; both are distinct within a batch. What a cursor shows lives as
+/// long as the batch, not as the cursor.
+pub trait Cursor<'a> {
+    /// The keys' type.
+    type Key: Columnar;
+    /// The vals' type.
+    type Val: Columnar;
+    /// The times' type.
+    type Time: Timestamp;
+    /// The diffs' type.
+    type Diff: Semigroup;
+
+    /// The current key, or nothing past the last.
+    fn key(&self) -> Option<Ref<'a, Self::Key>>;
+    /// The current val of the current key, or nothing past its last.
+    fn val(&self) -> Option<Ref<'a, Self::Val>>;
+    /// To the next key, and its first val.
+    fn step_key(&mut self);
+    /// Gallops forward to the first key at or after `key`, and its first val. Never moves back.
+    fn seek_key(&mut self, key: Ref<'_, Self::Key>);
+    /// To the next val of this key.
+    fn step_val(&mut self);
+    /// Gallops forward to the first val of this key at or after `val`. Never moves back.
+    fn seek_val(&mut self, val: Ref<'_, Self::Val>);
+    /// Back to the first val of this key.
+    fn rewind_vals(&mut self);
+    /// Each update of the current (key, val), in no order of times that a reader may rely on: a view may show times
+    /// that are unsorted and not consolidated.
+    fn for_each_time(&mut self, f: impl FnMut(Self::Time, Self::Diff));
+    /// How many keys (of the stored batch, filtered ones too) lie before the current one: for `set_position`.
+    fn position(&self) -> usize;
+    /// To the key at a position that `position` gave, or the first that is shown after it. May move back.
+    fn set_position(&mut self, position: usize);
+}
+
+/// An immutable, sorted, indexed set of updates; a clone shares it.
+pub trait Batch: Clone + 'static {
+    /// The keys' type.
+    type Key: Columnar;
+    /// The vals' type.
+    type Val: Columnar;
+    /// The times' type.
+    type Time: Timestamp;
+    /// The diffs' type.
+    type Diff: Semigroup;
+    /// A position in it.
+    type Cursor<'a>: Cursor<'a, Key = Self::Key, Val = Self::Val, Time = Self::Time, Diff = Self::Diff>
+    where
+        Self: 'a;
+
+    /// A cursor at the first key.
+    fn cursor(&self) -> Self::Cursor<'_>;
+    /// Number of stored updates (an upper bound, where a view hides some).
+    fn len(&self) -> usize;
+    /// True iff there is no update.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Every time is beyond this frontier.
+    fn lower(&self) -> &Antichain<Self::Time>;
+    /// No time is beyond this frontier (in a stored batch; a view may hold later ones).
+    fn upper(&self) -> &Antichain<Self::Time>;
+}
+
+/// A reader's registration with the batches of one arrangement on this worker. A clone registers anew, with the same
+/// `since` and cut; dropping one releases them.
+pub trait Trace: Clone + 'static {
+    /// The batches' type.
+    type Batch: Batch<Key = Self::Key, Val = Self::Val, Time = Self::Time, Diff = Self::Diff>;
+    /// The keys' type.
+    type Key: Columnar;
+    /// The vals' type.
+    type Val: Columnar;
+    /// The times' type.
+    type Time: Timestamp;
+    /// The diffs' type.
+    type Diff: Semigroup;
+
+    /// This reader accumulates only at times beyond `since` from now on. Empty: it reads no more.
+    fn set_since(&mut self, since: &Antichain<Self::Time>);
+    /// Binds this reader's `since` to a frontier that is read when it is needed, so that nobody has to push it.
+    /// It must not go back.
+    fn bind_since(&mut self, frontier: std::rc::Rc<dyn Fn() -> Antichain<Self::Time>>);
+    /// This reader splits the batch list only at frontiers beyond `cut` from now on. Empty: it takes whole lists only.
+    fn set_cut(&mut self, cut: &Antichain<Self::Time>);
+    /// The batches up to `upper`, which must be a bound that this reader's cut keeps; oldest first. Nothing, if no
+    /// batch ends there.
+    fn batches_through(&self, upper: &Antichain<Self::Time>) -> Option<Vec<Self::Batch>>;
+    /// All batches, and the last one's upper bound (the minimum, if there is none).
+    fn batches(&self) -> (Vec<Self::Batch>, Antichain<Self::Time>);
+}
+
+/// What an arrangement sends when it mints a batch: usually one batch; an import's history in one go.
+#[derive(Clone, Debug)]
+pub struct Delivery<B> {
+    /// Adjacent batches, oldest first.
+    pub batches: std::sync::Arc<[B]>,
+}
