@@ -1,3 +1,27 @@
-//! dataflow
+//! Dataflow: streams, ports, capabilities, nodes and stages; one dataflow as one worker runs it.
+//!
+//! Reading order: `scope` (how it is built), `edge` (how messages go), `capability` and `node` (what a node sees),
+//! `run` (how it is stepped), `install` (what workers share meanwhile). Next stop up: `trace`.
+#![forbid(unsafe_code)]
+
+mod capability;
+mod core;
+mod edge;
+mod install;
+mod node;
+mod run;
+mod scope;
 mod updates;
+
+pub use capability::{Capability, CapabilitySet, NotHeld, Token};
+pub use core::Stamp;
+pub(crate) use core::{Core, typed, untyped};
+pub use edge::Payload;
+pub(crate) use edge::Outlet;
+pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, TakeHold};
+pub use node::{Fuel, InputPort, OutgoingStamp, OutputPort, QUANTUM, Stamped};
+pub(crate) use node::{Closure, Node};
+pub(crate) use run::Dataflow;
+pub use scope::{Interest, Scope, Stream};
+pub(crate) use scope::{Build, NodeBuilder};
 pub use updates::Updates;

@@ -1,1 +1,12 @@
-//! runtime
+//! Runtime: workers, what carries messages between them, and the commands that they execute in one order.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod message;
+mod query;
+mod worker;
+
+pub use commands::{Command, CommandLog, Install};
+pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
+pub use query::{Ending, Failure, Query, Wake};
+pub use worker::{Local, Mailbox, Round, Runnable, Worker};

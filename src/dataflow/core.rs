@@ -1,0 +1,163 @@
+//! What the parts of one dataflow share on one worker: the change batch of the step that runs, the nodes to step,
+//! the stages to run, the tracker.
+//!
+//! Invariant: whatever a step consumes, produces, takes, downgrades or drops is written to one change batch, which is
+//! applied whole after the step, or discarded whole if user code failed in it.
+#![forbid(unsafe_code)]
+
+use crate::order::{Antichain, Coords, Timestamp};
+use crate::progress::{ChangeBatch, Location, Tracker};
+use crate::runtime::{DataflowId, Local};
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+/// The antichain of timestamps that a message bears. Never empty.
+pub type Stamp = Antichain<Coords>;
+
+/// Numbers, each at most once, popped in ascending order.
+#[derive(Default)]
+pub(crate) struct ActiveSet {
+    heap: RefCell<BinaryHeap<Reverse<u32>>>,
+    present: RefCell<Vec<bool>>,
+}
+
+impl ActiveSet {
+    pub(crate) fn insert(&self, number: u32) {
+        let mut present = self.present.borrow_mut();
+        let index = number as usize;
+        if present.len() <= index {
+            present.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut present[index], true) {
+            self.heap.borrow_mut().push(Reverse(number));
+        }
+    }
+    pub(crate) fn pop(&self) -> Option<u32> {
+        let Reverse(number) = self.heap.borrow_mut().pop()?;
+        self.present.borrow_mut()[number as usize] = false;
+        Some(number)
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.borrow().is_empty()
+    }
+}
+
+/// Where user code runs now, to name it if it fails.
+#[derive(Copy, Clone, PartialEq)]
+pub(crate) enum Running {
+    Nothing,
+    Node(u32),
+    Stage(u32),
+}
+
+pub(crate) struct Core {
+    pub(crate) id: DataflowId,
+    pub(crate) local: Rc<Local>,
+    pub(crate) changes: RefCell<ChangeBatch>,
+    pub(crate) nodes: ActiveSet,
+    pub(crate) stages: ActiveSet,
+    pub(crate) running: Cell<Running>,
+    /// Capabilities held, by node: one that holds none needs to hear of no frontier.
+    pub(crate) held: RefCell<Vec<i64>>,
+    pub(crate) tracker: RefCell<Option<Tracker>>,
+    /// Which node a location belongs to.
+    pub(crate) owners: RefCell<Vec<u32>>,
+    /// Nodes that could merge on with spare time.
+    pub(crate) mergers: ActiveSet,
+    scheduled: Cell<bool>,
+    pub(crate) ended: Cell<bool>,
+}
+
+impl Core {
+    pub(crate) fn new(id: DataflowId, local: Rc<Local>) -> Rc<Core> {
+        Rc::new(Core {
+            id,
+            local,
+            changes: RefCell::default(),
+            nodes: ActiveSet::default(),
+            stages: ActiveSet::default(),
+            running: Cell::new(Running::Nothing),
+            held: RefCell::default(),
+            tracker: RefCell::default(),
+            owners: RefCell::default(),
+            mergers: ActiveSet::default(),
+            scheduled: Cell::new(false),
+            ended: Cell::new(false),
+        })
+    }
+
+    /// Puts this dataflow on its worker's list, once.
+    pub(crate) fn schedule(&self) {
+        if !self.scheduled.replace(true) && !self.ended.get() {
+            self.local.schedule(self.id);
+        }
+    }
+
+    /// Told when the worker takes the dataflow off its list.
+    pub(crate) fn unscheduled(&self) {
+        self.scheduled.set(false);
+    }
+
+    pub(crate) fn rescheduled(&self) {
+        self.scheduled.set(true);
+    }
+
+    pub(crate) fn activate(&self, node: u32) {
+        self.nodes.insert(node);
+        self.schedule();
+    }
+
+    pub(crate) fn count(&self, location: Location, time: Coords, diff: i64) {
+        if self.ended.get() {
+            return;
+        }
+        self.changes.borrow_mut().update(location, time, diff);
+        self.schedule();
+    }
+
+    pub(crate) fn count_stamp(&self, location: Location, stamp: &Stamp, diff: i64) {
+        for time in stamp.elements() {
+            self.count(location, *time, diff);
+        }
+    }
+
+    pub(crate) fn count_held(&self, location: Location, time: Coords, diff: i64) {
+        self.count(location, time, diff);
+        let node = self.owners.borrow()[location as usize] as usize;
+        let mut held = self.held.borrow_mut();
+        if held.len() <= node {
+            held.resize(node + 1, 0);
+        }
+        held[node] += diff;
+    }
+
+    /// The frontier at a location: at an input port what may still arrive, at an output port what may still be sent.
+    pub(crate) fn frontier<T: Timestamp>(&self, location: Location) -> Antichain<T> {
+        match self.tracker.borrow().as_ref() {
+            Some(tracker) => typed(tracker.frontier(location)),
+            // Of what has ended nothing comes; what is being built holds everything.
+            None if self.ended.get() => Antichain::new(),
+            None => Antichain::from_elem(T::minimum()),
+        }
+    }
+}
+
+/// A frontier with its type.
+pub(crate) fn typed<T: Timestamp>(frontier: &Antichain<Coords>) -> Antichain<T> {
+    match frontier.elements() {
+        [] => Antichain::new(),
+        [one] => Antichain::from_elem(T::from_coords(one)),
+        many => many.iter().map(T::from_coords).collect(),
+    }
+}
+
+/// A frontier without its type.
+pub(crate) fn untyped<T: Timestamp>(frontier: &Antichain<T>) -> Antichain<Coords> {
+    match frontier.elements() {
+        [] => Antichain::new(),
+        [one] => Antichain::from_elem(one.to_coords()),
+        many => many.iter().map(T::to_coords).collect(),
+    }
+}

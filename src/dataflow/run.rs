@@ -1,0 +1,338 @@
+//! Running a built dataflow on its worker.
+//!
+//! ```text
+//! step: pop an active node ▷ its logic ▷ the stages after it ▷ its change batch is applied to the tracker
+//!       none active: propagate ▷ publish at moved outputs ▷ activate who must hear ▷ again, for a quantum
+//! ```
+//! Invariants: a change batch is applied and broadcast whole, or, if user code failed in the step, discarded whole;
+//! a node's logic is dropped as soon as nothing can reach it any more. Cost of a step: its nodes and what changed.
+#![forbid(unsafe_code)]
+
+use super::core::{Core, Running};
+use super::edge::{Receive, Stage};
+use super::install::{Agreement, InstallFault, InstallShared};
+use super::node::{Fuel, Node, QUANTUM};
+use super::scope::Build;
+use crate::order::Coords;
+use crate::progress::{ChangeBatch, Location, Tracker};
+use crate::runtime::{Changes, Ending, Failure, Query, Round, Runnable};
+use std::any::Any;
+use std::hash::Hasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Node steps that one quantum of a dataflow takes at most.
+const STEPS: usize = 64;
+
+pub(crate) struct NodeSlot {
+    pub(crate) name: String,
+    pub(crate) logic: Option<Box<dyn Node>>,
+    pub(crate) inputs: Vec<Location>,
+    pub(crate) outputs: Vec<Location>,
+    pub(crate) always: bool,
+    pub(crate) watched: bool,
+}
+
+impl NodeSlot {
+    pub(crate) fn empty(name: &str) -> Self {
+        NodeSlot { name: name.to_string(), logic: None, inputs: vec![], outputs: vec![], always: false, watched: false }
+    }
+}
+
+/// A dataflow on one worker.
+pub(crate) struct Dataflow {
+    core: Rc<Core>,
+    install: Arc<InstallShared>,
+    nodes: Vec<NodeSlot>,
+    stages: Vec<(String, Box<dyn Stage>)>,
+    channels: Vec<Receive>,
+    round: ChangeBatch,
+    merge_failure: Option<Ending>,
+    merging: bool,
+    moved: Vec<Location>,
+    closed: Vec<u32>,
+    unpropagated: bool,
+    failed: bool,
+}
+
+impl Dataflow {
+    /// Completes a dataflow when its closure has returned: fixes the first time, builds the tracker with the births of
+    /// all workers, starts the nodes.
+    pub(crate) fn finish(build: &Rc<Build>, root_coordinates: usize) -> Result<Dataflow, InstallFault> {
+        let install = build.install.clone();
+        let takes = std::mem::take(&mut *build.takes.borrow_mut());
+        let first = install.first_time(Coords::zero(root_coordinates), takes);
+        build.first.set(first).unwrap_or_else(|_| unreachable!("a dataflow is finished once"));
+        let graph = build.graph.borrow_mut().take().expect("a dataflow is finished once");
+        let graph = Arc::new(graph.build().map_err(|error| InstallFault::Graph(error.to_string()))?);
+        let mut tracker = Tracker::new(graph.clone());
+        let peers = build.local().peers as i64;
+        for location in build.births.borrow().iter() {
+            tracker.update(*location, widen(&first, graph.coordinates(*location)), peers);
+        }
+        tracker.propagate(|_| {});
+        *build.core.tracker.borrow_mut() = Some(tracker);
+        let mut dataflow = Dataflow {
+            core: build.core.clone(),
+            install,
+            nodes: std::mem::take(&mut *build.nodes.borrow_mut()),
+            stages: std::mem::take(&mut *build.stages.borrow_mut()),
+            channels: std::mem::take(&mut *build.channels.borrow_mut()),
+            round: ChangeBatch::new(),
+            merge_failure: None,
+            merging: false,
+            moved: Vec::new(),
+            closed: Vec::new(),
+            unpropagated: false,
+            failed: false,
+        };
+        for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
+            let scope = slot.outputs.first().or(slot.inputs.first());
+            let len = scope.map_or(root_coordinates, |location| graph.coordinates(*location));
+            if let Some(logic) = &mut slot.logic {
+                logic.start(&widen(&first, len));
+                dataflow.core.activate(index as u32);
+            }
+        }
+        let changes: Vec<_> = dataflow.core.changes.borrow_mut().drain().collect();
+        assert!(changes.is_empty(), "every replica has counted what a node is born with: {changes:?}");
+        Ok(dataflow)
+    }
+
+    pub(crate) fn digest(build: &Build) -> u64 {
+        build.digest.borrow().finish()
+    }
+
+    fn run_node(&mut self, node: u32) -> Result<(), Ending> {
+        let core = self.core.clone();
+        let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return Ok(()) };
+        let stages = &mut self.stages;
+        core.running.set(Running::Node(node));
+        let _tag = self.install.query.private.enter();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut fuel = Fuel(QUANTUM);
+            let again = logic.step(&mut fuel);
+            while let Some(stage) = core.stages.pop() {
+                core.running.set(Running::Stage(stage));
+                stages[stage as usize].1.run();
+            }
+            again
+        }));
+        match outcome {
+            Ok(again) => {
+                core.running.set(Running::Nothing);
+                if again {
+                    core.nodes.insert(node);
+                }
+                self.commit();
+                Ok(())
+            }
+            Err(payload) => Err(self.fail(Failure::from_payload(payload))),
+        }
+    }
+
+    /// Applies the step's change batch here, and keeps it for the others.
+    fn commit(&mut self) {
+        let mut changes = self.core.changes.borrow_mut();
+        if changes.is_empty() {
+            return;
+        }
+        let mut tracker = self.core.tracker.borrow_mut();
+        let tracker = tracker.as_mut().expect("a dataflow that runs has a tracker");
+        let keep = self.core.local.peers > 1;
+        for (location, time, diff) in changes.drain() {
+            tracker.update(location, time, diff);
+            if keep {
+                self.round.update(location, time, diff);
+            }
+        }
+        self.unpropagated = true;
+    }
+
+    fn fail(&mut self, failure: Failure) -> Ending {
+        let operator = match self.core.running.get() {
+            Running::Node(node) => self.nodes[node as usize].name.clone(),
+            Running::Stage(stage) => self.stages[stage as usize].0.clone(),
+            Running::Nothing => "no operator".to_string(),
+        };
+        self.core.ended.set(true);
+        self.core.changes.borrow_mut().drain().for_each(drop);
+        self.failed = true;
+        Ending::Poisoned { operator, failure }
+    }
+
+    /// Propagates, publishes at moved outputs, activates who must hear.
+    fn propagate(&mut self) -> Result<(), Ending> {
+        self.unpropagated = false;
+        let mut moved = std::mem::take(&mut self.moved);
+        {
+            let mut tracker = self.core.tracker.borrow_mut();
+            tracker.as_mut().expect("a dataflow that runs has a tracker").propagate(|location| moved.push(location));
+        }
+        for location in moved.drain(..) {
+            self.hear(location)?;
+        }
+        self.moved = moved;
+        Ok(())
+    }
+
+    fn hear(&mut self, location: Location) -> Result<(), Ending> {
+        let node = self.core.owners.borrow()[location as usize];
+        if node == u32::MAX {
+            return Ok(());
+        }
+        let empty = {
+            let tracker = self.core.tracker.borrow();
+            tracker.as_ref().expect("a dataflow that runs has a tracker").frontier(location).is_empty()
+        };
+        let slot = &mut self.nodes[node as usize];
+        let is_input = slot.inputs.contains(&location);
+        if !is_input && slot.watched {
+            if let Some(logic) = slot.logic.as_mut() {
+                self.core.running.set(Running::Node(node));
+                let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
+                if let Err(payload) = outcome {
+                    return Err(self.fail(Failure::from_payload(payload)));
+                }
+                self.commit();
+            }
+        }
+        let slot = &self.nodes[node as usize];
+        let holds = self.core.held.borrow().get(node as usize).is_some_and(|held| *held > 0);
+        if is_input && (slot.always || holds || empty) {
+            self.core.nodes.insert(node);
+        }
+        if empty {
+            self.closed.push(node);
+        }
+        Ok(())
+    }
+
+    /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
+    fn release_closed(&mut self) {
+        let mut closed = std::mem::take(&mut self.closed);
+        let dropped: Vec<Box<dyn Node>> = {
+            let tracker = self.core.tracker.borrow();
+            let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
+            let nodes = &mut self.nodes;
+            closed
+                .drain(..)
+                .filter_map(|node| {
+                    let slot = &mut nodes[node as usize];
+                    let mut ports = slot.inputs.iter().chain(&slot.outputs);
+                    if ports.all(|at| tracker.frontier(*at).is_empty()) { slot.logic.take() } else { None }
+                })
+                .collect()
+        };
+        self.closed = closed;
+        drop(dropped);
+        self.commit();
+    }
+
+    fn run(&mut self) -> Result<(), Ending> {
+        for _ in 0..STEPS {
+            match self.core.nodes.pop() {
+                Some(node) => self.run_node(node)?,
+                None => {
+                    self.commit();
+                    if !self.unpropagated {
+                        break;
+                    }
+                    self.propagate()?;
+                }
+            }
+        }
+        self.commit();
+        if self.core.nodes.is_empty() && !self.unpropagated && !self.closed.is_empty() {
+            self.release_closed();
+        }
+        Ok(())
+    }
+}
+
+/// A time of the root scope as one of a scope inside it.
+fn widen(time: &Coords, len: usize) -> Coords {
+    let mut out = Coords::zero(len);
+    out.as_mut_slice()[..time.len()].copy_from_slice(time.as_slice());
+    out
+}
+
+impl Runnable for Dataflow {
+    fn ready(&mut self) -> bool {
+        self.install.agreement() == Agreement::Agreed
+    }
+
+    fn activate(&mut self, node: u32) {
+        if !self.failed && (node as usize) < self.nodes.len() {
+            self.core.activate(node);
+        }
+    }
+
+    fn deliver(&mut self, channel: u32, payload: Box<dyn Any + Send>) {
+        if !self.failed {
+            (self.channels[channel as usize])(payload);
+        }
+    }
+
+    fn apply(&mut self, changes: &[(Location, Coords, i64)]) {
+        if self.failed {
+            return;
+        }
+        let mut tracker = self.core.tracker.borrow_mut();
+        let tracker = tracker.as_mut().expect("a dataflow that runs has a tracker");
+        for (location, time, diff) in changes {
+            tracker.update(*location, *time, *diff);
+        }
+        self.unpropagated = true;
+        self.core.schedule();
+    }
+
+    fn step(&mut self) -> Round {
+        self.core.unscheduled();
+        let outcome = match self.merge_failure.take() {
+            Some(ending) => Err(ending),
+            None => self.run(),
+        };
+        let changes: Changes = self.round.drain().collect();
+        let active = outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty());
+        if active {
+            self.core.rescheduled();
+        }
+        if outcome.is_ok() && !self.core.mergers.is_empty() && !std::mem::replace(&mut self.merging, true) {
+            self.core.local.mergers.borrow_mut().push(self.core.id);
+        }
+        Round { changes, active, failed: outcome.err(), finished: false }
+    }
+
+    fn idle(&mut self) -> bool {
+        let Some(node) = self.core.mergers.pop().filter(|_| !self.failed) else {
+            self.merging = false;
+            return false;
+        };
+        let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
+        self.core.running.set(Running::Node(node));
+        let mut fuel = Fuel(QUANTUM);
+        match catch_unwind(AssertUnwindSafe(|| logic.idle(&mut fuel))) {
+            Ok(true) => self.core.mergers.insert(node),
+            Ok(false) => {}
+            Err(payload) => {
+                self.merge_failure = Some(self.fail(Failure::from_payload(payload)));
+                self.core.local.schedule(self.core.id);
+            }
+        }
+        true
+    }
+
+    fn query(&self) -> &Arc<Query> {
+        &self.install.query
+    }
+}
+
+impl Drop for Dataflow {
+    fn drop(&mut self) {
+        // From here on nothing is counted: what this worker drops now is not what it gave up.
+        self.core.ended.set(true);
+        *self.core.tracker.borrow_mut() = None;
+    }
+}

@@ -1,0 +1,168 @@
+//! What is known of a query outside its workers: its name, its end, and who waits for it.
+//!
+//! The three ends stay apart: CLOSED is no state here (its frontiers become empty, and that is all); RETIRED and
+//! POISONED are an [`Ending`], set once, by whoever is first. Every waiter on a handle of the query checks it, and
+//! setting it wakes them all.
+#![forbid(unsafe_code)]
+
+use super::message::DataflowId;
+use crate::order::DiffOverflow;
+use crate::sync::Mutex;
+use kpg_arena::OutOfMemory;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// Why user code, or what it asked for, ended a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A panic in user code: what it said.
+    Panic(String),
+    /// A diff that its type cannot hold.
+    DiffOverflow,
+    /// An allocation beyond a cap, or refused by the system.
+    OutOfMemory(String),
+    /// A message or an update at a time that was not held.
+    NotHeld(String),
+}
+
+impl Failure {
+    /// Reads what a caught unwind carried.
+    pub fn from_payload(payload: Box<dyn Any + Send>) -> Failure {
+        match payload.downcast::<DiffOverflow>() {
+            Ok(_) => Failure::DiffOverflow,
+            Err(payload) => match payload.downcast::<OutOfMemory>() {
+                Ok(error) => Failure::OutOfMemory(error.to_string()),
+                Err(payload) => match payload.downcast::<Failure>() {
+                    Ok(failure) => *failure,
+                    Err(payload) => Failure::Panic(panic_text(&*payload)),
+                },
+            },
+        }
+    }
+
+    /// Unwinds to the node that runs, which ends its query with this failure; no panic hook is run.
+    pub fn raise(self) -> ! {
+        std::panic::resume_unwind(Box::new(self))
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic with a payload that is no text".to_string()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Panic(text) => write!(f, "panicked: {text}"),
+            Failure::DiffOverflow => DiffOverflow.fmt(f),
+            Failure::OutOfMemory(text) | Failure::NotHeld(text) => f.write_str(text),
+        }
+    }
+}
+
+/// How a query ended, other than by closing its inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// Retired by its owner.
+    Retired,
+    /// User code failed, at the named operator.
+    Poisoned {
+        /// The operator or stage.
+        operator: String,
+        /// What happened there.
+        failure: Failure,
+    },
+    /// A query that it imports from ended.
+    Source {
+        /// That query's name.
+        query: String,
+        /// How it ended.
+        ending: Box<Ending>,
+    },
+    /// The workers built different graphs, or the install was given up.
+    NotInstalled,
+    /// The engine shut down.
+    Shutdown,
+}
+
+/// Someone who waits for something of a query, and must look again when it ends.
+pub trait Wake: Send + Sync {
+    /// Wakes all who wait here.
+    fn wake(&self);
+}
+
+/// A query as its handles see it, on any thread.
+pub struct Query {
+    /// Its dataflow's number.
+    pub id: DataflowId,
+    /// The name it was installed under.
+    pub name: String,
+    /// The bytes it holds for itself.
+    pub private: kpg_arena::Tag,
+    /// The bytes of what it publishes.
+    pub shared: kpg_arena::Tag,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    ending: Option<Ending>,
+    waiters: Vec<Weak<dyn Wake>>,
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "query {} ({})", self.id, self.name)
+    }
+}
+
+impl Query {
+    /// A query that runs.
+    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>) -> Arc<Query> {
+        Arc::new(Query {
+            id,
+            name: name.to_string(),
+            private: kpg_arena::Tag::new(name, cap_bytes),
+            shared: kpg_arena::Tag::new(&format!("{name} (published)"), None),
+            state: Mutex::new(State::default()),
+        })
+    }
+
+    /// How it ended, if it has.
+    pub fn ending(&self) -> Option<Ending> {
+        self.state.lock().ending.clone()
+    }
+
+    /// Registers a waiter for the end; one that is dropped is forgotten.
+    pub fn register(&self, waiter: Weak<dyn Wake>) {
+        let mut state = self.state.lock();
+        if state.waiters.len() == state.waiters.capacity() {
+            state.waiters.retain(|w| w.strong_count() > 0);
+        }
+        state.waiters.push(waiter);
+    }
+
+    /// Ends the query, unless it has ended; wakes every waiter. True iff this call ended it.
+    pub fn end(&self, ending: Ending) -> bool {
+        let waiters = {
+            let mut state = self.state.lock();
+            if state.ending.is_some() {
+                return false;
+            }
+            state.ending = Some(ending);
+            std::mem::take(&mut state.waiters)
+        };
+        // Outside the lock: a waiter's own lock may be held by someone who asks for the ending.
+        for waiter in waiters.iter().filter_map(Weak::upgrade) {
+            waiter.wake();
+        }
+        true
+    }
+}

@@ -1,0 +1,408 @@
+//! A worker: executes commands, takes what the fabric brings, steps the dataflows that have something to do, and
+//! broadcasts their change batches, one entry a round.
+//!
+//! ```text
+//! step = commands ▷ wakes from other threads ▷ receive ▷ active dataflows, a quantum each ▷ one broadcast ▷ merges if idle
+//! ```
+//! Invariants: a dataflow's change batches leave in the order of its steps; nothing of a dataflow that was poisoned
+//! here leaves after the step that failed; what comes for a dataflow not yet built waits, what comes for one that has
+//! ended is dropped unread. Cost: a step with nothing to do takes three uncontended locks.
+//! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
+#![forbid(unsafe_code)]
+
+use super::commands::{Command, CommandLog};
+use super::fabric::{Fabric, Incoming};
+use super::message::{DataflowId, Envelope, ProgressEntry};
+use super::query::{Ending, Query};
+use crate::sync::{Mutex, Unparker};
+use kpg_arena::Arena;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most messages that one step takes from the fabric, so that a flood doesn't starve the dataflows.
+const RECEIVE_LIMIT: usize = 1024;
+
+/// How other threads reach a worker: a list of nodes to activate, and its parker.
+pub struct Mailbox {
+    woken: Mutex<Vec<(DataflowId, u32)>>,
+    unparker: Unparker,
+}
+
+impl Mailbox {
+    /// Activates a node of a dataflow; wakes the worker.
+    pub fn activate(&self, dataflow: DataflowId, node: u32) {
+        self.woken.lock().push((dataflow, node));
+        self.unparker.unpark();
+    }
+    /// Wakes the worker.
+    pub fn wake(&self) {
+        self.unparker.unpark();
+    }
+}
+
+/// What a dataflow did in a round.
+#[derive(Default)]
+pub struct Round {
+    /// Its change batch.
+    pub changes: super::message::Changes,
+    /// Whether it has more to do now.
+    pub active: bool,
+    /// Set if user code failed.
+    pub failed: Option<Ending>,
+    /// Whether nothing can ever happen in it again.
+    pub finished: bool,
+}
+
+/// A dataflow as its worker sees it.
+pub trait Runnable {
+    /// Whether its nodes may run yet; checked until true.
+    fn ready(&mut self) -> bool;
+    /// Activates a node.
+    fn activate(&mut self, node: u32);
+    /// Takes a message of an exchange channel.
+    fn deliver(&mut self, channel: u32, payload: Box<dyn Any + Send>);
+    /// Applies another worker's change batch.
+    fn apply(&mut self, changes: &[(crate::progress::Location, crate::order::Coords, i64)]);
+    /// Runs for about one quantum; messages for others go to `Local::outgoing`.
+    fn step(&mut self) -> Round;
+    /// Merges on with spare time; true iff work remains.
+    fn idle(&mut self) -> bool;
+    /// What its handles know of it.
+    fn query(&self) -> &Arc<Query>;
+}
+
+/// What the dataflows of one worker share; lives on the worker's thread.
+pub struct Local {
+    /// This worker's number.
+    pub index: usize,
+    /// Number of workers.
+    pub peers: usize,
+    /// How others reach each worker.
+    pub mailboxes: Arc<[Arc<Mailbox>]>,
+    /// The log to which a poisoning worker appends.
+    pub commands: Arc<CommandLog>,
+    /// Messages for other workers, sent when the step that made them has succeeded.
+    pub outgoing: RefCell<Vec<(usize, Envelope)>>,
+    /// Dataflows with something to do.
+    pub active: RefCell<VecDeque<DataflowId>>,
+    /// Dataflows with merges to go on with.
+    pub mergers: RefCell<Vec<DataflowId>>,
+    /// Local activations across dataflows, as an import's by its source.
+    pub pokes: RefCell<Vec<(DataflowId, u32)>>,
+    /// What this worker's dataflows offer each other, by a number that is the same on all workers.
+    pub offers: RefCell<HashMap<u64, Box<dyn Any>>>,
+    /// Dataflows built in the current command.
+    pub built: RefCell<Vec<(DataflowId, Box<dyn Runnable>)>>,
+    /// True while user code may run on this thread.
+    pub stepping: Cell<bool>,
+    /// This worker's memory.
+    pub arena: Arena,
+}
+
+impl Local {
+    /// Puts a dataflow on the list of active ones. The caller's flag keeps it from being listed twice.
+    pub fn schedule(&self, dataflow: DataflowId) {
+        self.active.borrow_mut().push_back(dataflow);
+    }
+}
+
+type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
+
+struct Slot {
+    dataflow: Box<dyn Runnable>,
+    ready: bool,
+    poisoned: bool,
+}
+
+/// One worker. Call [`Worker::step`] in a loop, on one thread at a time.
+pub struct Worker {
+    local: Rc<Local>,
+    fabric: AnyFabric,
+    executed: usize,
+    stopped: bool,
+    dataflows: BTreeMap<DataflowId, Slot>,
+    unready: Vec<DataflowId>,
+    // The number after the last one built or skipped: what comes for it or later ones waits.
+    next_id: DataflowId,
+    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<Arc<ProgressEntry>>)>,
+}
+
+impl Worker {
+    /// Worker `fabric.index()` of an engine.
+    pub fn new(fabric: AnyFabric, commands: Arc<CommandLog>, mailboxes: Arc<[Arc<Mailbox>]>, arena: Arena) -> Self {
+        let local = Rc::new(Local {
+            index: fabric.index(),
+            peers: fabric.peers(),
+            mailboxes,
+            commands,
+            outgoing: RefCell::default(),
+            active: RefCell::default(),
+            mergers: RefCell::default(),
+            pokes: RefCell::default(),
+            offers: RefCell::default(),
+            built: RefCell::default(),
+            stepping: Cell::new(false),
+            arena,
+        });
+        Worker {
+            local,
+            fabric,
+            executed: 0,
+            stopped: false,
+            dataflows: BTreeMap::new(),
+            unready: Vec::new(),
+            next_id: 0,
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// A mailbox whose owner is woken through `unparker`.
+    pub fn mailbox(unparker: Unparker) -> Arc<Mailbox> {
+        Arc::new(Mailbox { woken: Mutex::new(Vec::new()), unparker })
+    }
+
+    /// This worker's number.
+    pub fn index(&self) -> usize {
+        self.local.index
+    }
+
+    /// Whether the engine has told it to stop; a stopped worker's steps do nothing.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Whether its thread is inside a step now, so that nothing there may block on workers.
+    pub fn is_stepping(&self) -> bool {
+        self.local.stepping.get()
+    }
+
+    /// Steps once; true iff there was, or is, something to do.
+    pub fn step(&mut self) -> bool {
+        if self.stopped {
+            return false;
+        }
+        let _arena = self.local.arena.enter();
+        self.local.stepping.set(true);
+        let mut busy = self.execute_commands();
+        if !self.stopped {
+            busy |= self.take_wakes();
+            busy |= self.receive();
+            self.check_ready();
+            busy |= self.run_active();
+            if !busy {
+                busy = self.merge_on();
+            }
+        }
+        self.local.stepping.set(false);
+        busy || !self.local.active.borrow().is_empty()
+    }
+
+    /// Parks until woken or `timeout` has passed.
+    pub fn park(&mut self, timeout: Option<Duration>) {
+        self.fabric.park(timeout);
+    }
+
+    fn execute_commands(&mut self) -> bool {
+        let mut any = false;
+        while let Some(command) = self.local.commands.next(self.local.index, self.executed) {
+            any = true;
+            self.executed += 1;
+            match command {
+                Command::Install(id, install) => {
+                    install.execute(&self.local);
+                    drop(install);
+                    self.next_id = id + 1;
+                    self.adopt_built();
+                    self.release_early();
+                }
+                Command::End(id, ending) => self.end(id, ending),
+                Command::Stop => {
+                    self.stop();
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    fn adopt_built(&mut self) {
+        let built = std::mem::take(&mut *self.local.built.borrow_mut());
+        for (id, dataflow) in built {
+            self.dataflows.insert(id, Slot { dataflow, ready: false, poisoned: false });
+            self.unready.push(id);
+        }
+    }
+
+    fn release_early(&mut self) {
+        while let Some(entry) = self.early.first_entry() {
+            if *entry.key() >= self.next_id {
+                break;
+            }
+            let (id, (envelopes, entries)) = entry.remove_entry();
+            envelopes.into_iter().for_each(|envelope| self.take_message(envelope));
+            for entry in entries {
+                self.take_changes(id, &entry);
+            }
+        }
+    }
+
+    fn end(&mut self, id: DataflowId, ending: Ending) {
+        if let Some(slot) = self.dataflows.remove(&id) {
+            slot.dataflow.query().end(ending);
+            self.unready.retain(|other| *other != id);
+            drop_quietly(slot.dataflow);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+        while let Some((_, slot)) = self.dataflows.pop_last() {
+            slot.dataflow.query().end(Ending::Shutdown);
+            drop_quietly(slot.dataflow);
+        }
+        self.local.offers.borrow_mut().clear();
+        self.early.clear();
+    }
+
+    fn take_wakes(&mut self) -> bool {
+        let woken = std::mem::take(&mut *self.local.mailboxes[self.local.index].woken.lock());
+        let any = !woken.is_empty();
+        for (dataflow, node) in woken {
+            self.activate(dataflow, node);
+        }
+        any
+    }
+
+    fn activate(&mut self, dataflow: DataflowId, node: u32) {
+        if let Some(slot) = self.dataflows.get_mut(&dataflow) {
+            slot.dataflow.activate(node);
+        }
+    }
+
+    fn receive(&mut self) -> bool {
+        let mut incoming = Vec::new();
+        self.fabric.receive(RECEIVE_LIMIT, &mut |item| incoming.push(item));
+        let any = !incoming.is_empty();
+        for item in incoming {
+            match item {
+                Incoming::Message { message, .. } => self.take_message(message),
+                Incoming::Progress { entry, .. } => self.take_progress(&entry),
+            }
+        }
+        any
+    }
+
+    fn take_message(&mut self, envelope: Envelope) {
+        if envelope.dataflow >= self.next_id {
+            self.early.entry(envelope.dataflow).or_default().0.push(envelope);
+        } else if let Some(slot) = self.dataflows.get_mut(&envelope.dataflow) {
+            slot.dataflow.deliver(envelope.channel, envelope.payload);
+        }
+    }
+
+    fn take_progress(&mut self, entry: &Arc<ProgressEntry>) {
+        for (id, _) in entry.iter() {
+            if *id >= self.next_id {
+                self.early.entry(*id).or_default().1.push(entry.clone());
+            } else {
+                self.take_changes(*id, entry);
+            }
+        }
+    }
+
+    fn take_changes(&mut self, id: DataflowId, entry: &ProgressEntry) {
+        let Some(slot) = self.dataflows.get_mut(&id) else { return };
+        for (_, changes) in entry.iter().filter(|(other, _)| *other == id) {
+            slot.dataflow.apply(changes);
+        }
+    }
+
+    fn check_ready(&mut self) {
+        let dataflows = &mut self.dataflows;
+        self.unready.retain(|id| {
+            let Some(slot) = dataflows.get_mut(id) else { return false };
+            slot.ready = slot.dataflow.ready();
+            !slot.ready
+        });
+    }
+
+    fn run_active(&mut self) -> bool {
+        let mut entry = ProgressEntry::new();
+        let mut busy = false;
+        // Those active now, once each: one that stays active waits for the next round.
+        let mut remaining = self.local.active.borrow().len();
+        while remaining > 0 {
+            remaining -= 1;
+            let Some(id) = self.local.active.borrow_mut().pop_front() else { break };
+            let Some(slot) = self.dataflows.get_mut(&id) else { continue };
+            if slot.poisoned {
+                continue;
+            }
+            busy = true;
+            if !slot.ready {
+                self.local.schedule(id);
+                continue;
+            }
+            let round = slot.dataflow.step();
+            if !round.changes.is_empty() && self.local.peers > 1 {
+                entry.push((id, round.changes));
+            }
+            if round.active {
+                self.local.schedule(id);
+            }
+            if let Some(ending) = round.failed {
+                slot.poisoned = true;
+                self.local.outgoing.borrow_mut().retain(|(_, envelope)| envelope.dataflow != id);
+                slot.dataflow.query().end(ending.clone());
+                self.local.commands.append(Command::End(id, ending));
+                self.local.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+            }
+            self.run_pokes();
+        }
+        for (to, envelope) in self.local.outgoing.borrow_mut().drain(..) {
+            self.fabric.send(to, envelope);
+        }
+        if !entry.is_empty() {
+            self.fabric.broadcast(Arc::new(entry));
+        }
+        self.fabric.flush();
+        busy
+    }
+
+    fn run_pokes(&mut self) {
+        loop {
+            let pokes = std::mem::take(&mut *self.local.pokes.borrow_mut());
+            if pokes.is_empty() {
+                return;
+            }
+            for (dataflow, node) in pokes {
+                self.activate(dataflow, node);
+            }
+        }
+    }
+
+    fn merge_on(&mut self) -> bool {
+        let Some(id) = self.local.mergers.borrow_mut().pop() else { return false };
+        let Some(slot) = self.dataflows.get_mut(&id) else { return true };
+        if !slot.poisoned && slot.dataflow.idle() {
+            self.local.mergers.borrow_mut().insert(0, id);
+        }
+        true
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _arena = self.local.arena.enter();
+        self.stop();
+    }
+}
+
+/// Drops a dataflow; a panic in a user's `Drop` is the user's, and must not take the worker along.
+fn drop_quietly(dataflow: Box<dyn Runnable>) {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(dataflow)));
+}
