@@ -23,7 +23,7 @@
 //! Cost: a load is three atomic read-modify-writes, two of them on the word; a store allocates one node. Next stop: a
 //! published shard in `client`.
 
-use super::shim::{Arc, AtomicI64, AtomicU64, Ordering, UnsafeCell, ordering, spin_loop};
+use super::shim::{Arc, AtomicI64, AtomicU64, Ordering, UnsafeCell, model_failed, ordering, spin_loop};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -131,6 +131,9 @@ impl<T> ArcCell<T> {
 
 impl<T> Drop for ArcCell<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         // SAFETY: nobody else has the cell: no reader counts on the node.
         unsafe { Node::<T>::free(Node::of(self.word.load(Ordering::Relaxed))) };
     }

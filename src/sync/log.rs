@@ -20,7 +20,7 @@
 //! Cost: an append is two stores; a read one load (fewer with a backlog) and one atomic decrement. Next stop: `parker`.
 
 use super::mutex::Mutex;
-use super::shim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Ordering, Padded, UnsafeCell, ordering};
+use super::shim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Ordering, Padded, UnsafeCell, model_failed, ordering};
 use std::mem::{MaybeUninit, take};
 use std::ptr::null_mut;
 
@@ -97,8 +97,7 @@ pub fn broadcast<T: Send + Sync>(readers: usize) -> (Writer<T>, Vec<Reader<T>>) 
         left: AtomicBool::new(false),
         gone: Mutex::new(Gone { writer: false, readers: Vec::new() }),
     });
-    let reader =
-        |_| Reader { shared: shared.clone(), position: Position { segment: first, read: 0 }, available: 0 };
+    let reader = |_| Reader { shared: shared.clone(), position: Position { segment: first, read: 0 }, available: 0 };
     let all = (0..readers).map(reader).collect();
     (Writer { shared, tail: first, written: 0, readers }, all)
 }
@@ -245,6 +244,9 @@ impl<T: Send + Sync> Reader<T> {
         struct Pass<'a, T>(&'a Segment<T>, usize);
         impl<T> Drop for Pass<'_, T> {
             fn drop(&mut self) {
+                if model_failed() {
+                    return;
+                }
                 self.0.pass(self.1);
             }
         }
@@ -299,6 +301,9 @@ impl<T: Send + Sync> Reader<T> {
 
 impl<T> Drop for Writer<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         let mut gone = self.shared.gone.lock();
         gone.writer = true;
         let positions = take(&mut gone.readers);
@@ -310,6 +315,9 @@ impl<T> Drop for Writer<T> {
 
 impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         let mut position = Position { ..self.position };
         while self.shared.skip(&mut position) {}
         let mut gone = self.shared.gone.lock();
@@ -325,6 +333,9 @@ impl<T> Drop for Reader<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         // All ends have left all segments; only the spare one is still there.
         free(self.spare.0.load(Ordering::Relaxed));
     }

@@ -16,7 +16,7 @@
 //! Next stop: `install` in `client`.
 
 use super::monitor::{Monitor, MonitorGuard};
-use super::shim::{Arc, mutant};
+use super::shim::{Arc, model_failed, mutant};
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,6 +90,9 @@ struct Leave<'a, C: ?Sized>(&'a ScopedCall<C>);
 
 impl<C: ?Sized> Drop for Leave<'_, C> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         let gate = self.0.shut();
         drop(self.0.emptied(gate));
     }
@@ -268,7 +271,11 @@ mod tests {
 
     #[test]
     fn a_panic_closes() {
-        let f = |&index: &usize| if index == 1 { std::panic::resume_unwind(Box::new("one")) };
+        let f = |&index: &usize| {
+            if index == 1 {
+                std::panic::resume_unwind(Box::new("one"))
+            }
+        };
         let (outcome, entered) = run(2, 3, &f, &mut |call| call.wait_until(None));
         let Outcome::Panicked(payload) = outcome else { panic!("{outcome:?}") };
         assert_eq!(payload.downcast_ref(), Some(&"one"));

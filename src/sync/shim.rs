@@ -51,6 +51,13 @@ pub(crate) fn ordering(site: &'static str, ordering: Ordering) -> Ordering {
     if mutant(site) { Ordering::Relaxed } else { ordering }
 }
 
+/// Whether a model is being given up: a destructor that touched loom's objects then would panic in a panic. Never so on
+/// std, where destructors do their work in a panic too.
+#[inline(always)]
+pub(crate) fn model_failed() -> bool {
+    cfg!(loom) && std::thread::panicking()
+}
+
 /// Whether a loom test has broken `site`.
 #[cfg(not(all(test, loom)))]
 #[inline(always)]

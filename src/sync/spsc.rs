@@ -17,7 +17,7 @@
 //! Cost: a send is one plain store and one `Release` store; a receive is one load, and an `Acquire` load only when
 //! what it last saw has been used up. Next stop: `log`, the same list for many readers.
 
-use super::shim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Ordering, Padded, UnsafeCell, ordering};
+use super::shim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Ordering, Padded, UnsafeCell, model_failed, ordering};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
@@ -212,12 +212,18 @@ fn free<T>(segment: *mut Segment<T>) {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         self.shared.sender_gone.store(true, Ordering::Release);
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         self.shared.receiver_gone.store(true, Ordering::Relaxed);
         let position = Position { segment: self.head, read: self.read };
         self.shared.last.with_mut(|last| {
@@ -229,6 +235,9 @@ impl<T> Drop for Receiver<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
+        if model_failed() {
+            return;
+        }
         let (mut segment, mut read) = self.last.with(|last| {
             // SAFETY: both ends are gone.
             unsafe { ((*last).segment, (*last).read) }
@@ -278,7 +287,8 @@ mod tests {
 
     #[test]
     fn what_is_left_is_dropped() {
-        for (sent, received) in [(0, 0), (1, 0), (SLOTS, SLOTS), (SLOTS + 1, SLOTS), (100, 70), (5 * SLOTS, SLOTS - 1)] {
+        for (sent, received) in [(0, 0), (1, 0), (SLOTS, SLOTS), (SLOTS + 1, SLOTS), (100, 70), (5 * SLOTS, SLOTS - 1)]
+        {
             let counted = std::sync::Arc::new(());
             let (mut sender, mut receiver) = channel();
             (0..sent).for_each(|_| sender.send(counted.clone()));
