@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+pub mod fabric;
 mod message;
 mod query;
+pub mod topology;
 mod worker;
 
 pub use commands::{Command, CommandLog, Install};
