@@ -2,8 +2,8 @@
 //!
 //! `None < Some(_)` and `Ok(_) < Err(_)`, as the standard library orders them.
 use crate::hash::{combine, mix};
-use crate::traits::{Column, Columnar, fit};
-use crate::variants::Variants;
+use crate::traits::{Column, Columnar};
+use crate::variants::{EnumLayout, Variants};
 
 /// A column of `Option<T>`, over the column of `T`.
 #[derive(Debug, Default)]
@@ -34,15 +34,14 @@ impl<T: Columnar> Columnar for Option<T> {
     }
 }
 
-/// The lesser of two numbers of bits.
-const fn least(a: u32, b: u32) -> u32 {
-    if a < b { a } else { b }
+impl<C: Column> Options<C> {
+    const LAYOUT: EnumLayout = EnumLayout::new(1, &[(0, true), (C::PREFIX_BITS, C::PREFIX_EXACT)]);
 }
 
 impl<C: Column> Column for Options<C> {
     type Owned = Option<C::Owned>;
-    const PREFIX_EXACT: bool = C::PREFIX_EXACT && C::PREFIX_BITS < 64;
-    const PREFIX_BITS: u32 = 1 + least(C::PREFIX_BITS, 63);
+    const PREFIX_EXACT: bool = Self::LAYOUT.exact;
+    const PREFIX_BITS: u32 = Self::LAYOUT.bits;
 
     #[inline]
     fn len(&self) -> usize {
@@ -94,11 +93,8 @@ impl<C: Column> Column for Options<C> {
     #[inline]
     fn prefix(&self, index: usize) -> u64 {
         match self.variants.get(index) {
-            (0, _) => 0,
-            (_, slot) => {
-                let room = Self::PREFIX_BITS - 1;
-                1 << room | fit(self.somes.prefix(slot), C::PREFIX_BITS, room)
-            }
+            (0, _) => Self::LAYOUT.prefix(0, 0, 0),
+            (_, slot) => Self::LAYOUT.prefix(1, self.somes.prefix(slot), C::PREFIX_BITS),
         }
     }
     fn check_invariants(&self) {
@@ -141,24 +137,16 @@ impl<T: Columnar, E: Columnar> Columnar for Result<T, E> {
 }
 
 impl<C: Column, D: Column> Results<C, D> {
-    /// Bits of a prefix after the tag.
-    const ROOM: u32 = {
-        let most = if C::PREFIX_BITS > D::PREFIX_BITS {
-            C::PREFIX_BITS
-        } else {
-            D::PREFIX_BITS
-        };
-        least(most, 63)
-    };
+    const LAYOUT: EnumLayout = EnumLayout::new(
+        1,
+        &[(C::PREFIX_BITS, C::PREFIX_EXACT), (D::PREFIX_BITS, D::PREFIX_EXACT)],
+    );
 }
 
 impl<C: Column, D: Column> Column for Results<C, D> {
     type Owned = Result<C::Owned, D::Owned>;
-    const PREFIX_EXACT: bool = C::PREFIX_EXACT
-        && D::PREFIX_EXACT
-        && C::PREFIX_BITS <= Self::ROOM
-        && D::PREFIX_BITS <= Self::ROOM;
-    const PREFIX_BITS: u32 = 1 + Self::ROOM;
+    const PREFIX_EXACT: bool = Self::LAYOUT.exact;
+    const PREFIX_BITS: u32 = Self::LAYOUT.bits;
 
     #[inline]
     fn len(&self) -> usize {
@@ -211,8 +199,8 @@ impl<C: Column, D: Column> Column for Results<C, D> {
     #[inline]
     fn prefix(&self, index: usize) -> u64 {
         match self.variants.get(index) {
-            (0, slot) => fit(self.oks.prefix(slot), C::PREFIX_BITS, Self::ROOM),
-            (_, slot) => 1 << Self::ROOM | fit(self.errs.prefix(slot), D::PREFIX_BITS, Self::ROOM),
+            (0, slot) => Self::LAYOUT.prefix(0, self.oks.prefix(slot), C::PREFIX_BITS),
+            (_, slot) => Self::LAYOUT.prefix(1, self.errs.prefix(slot), D::PREFIX_BITS),
         }
     }
     fn check_invariants(&self) {

@@ -10,7 +10,7 @@
 //! variant's column. Where all values are one variant, tags are constant and slots a stride: both cost
 //! nothing once sealed. O(1) random access.
 use crate::ints::Ints;
-use crate::traits::Column;
+use crate::traits::{Column, fit};
 
 /// Tags and slots of a column of enums.
 #[derive(Debug, Default)]
@@ -138,5 +138,46 @@ impl Variants {
         assert_eq!(seen, rows, "rows of each variant");
         self.tags.check_invariants();
         self.slots.check_invariants();
+    }
+}
+
+/// How the prefix of an enum is laid out: the tag above, the prefix of the variant's fields below.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct EnumLayout {
+    /// Bits of the whole prefix.
+    pub bits: u32,
+    /// True iff equal prefixes mean equal values.
+    pub exact: bool,
+    /// Bits below the tag.
+    room: u32,
+}
+
+impl EnumLayout {
+    /// From the bits of a tag and, for each variant, the bits and the exactness of its fields' prefix.
+    #[must_use]
+    pub const fn new(tag_bits: u32, variants: &[(u32, bool)]) -> Self {
+        let (mut room, mut exact, mut index) = (0, true, 0);
+        while index < variants.len() {
+            let (bits, fields_exact) = variants[index];
+            if bits > room {
+                room = bits;
+            }
+            exact = exact && fields_exact && bits <= u64::BITS - tag_bits;
+            index += 1;
+        }
+        if room > u64::BITS - tag_bits {
+            room = u64::BITS - tag_bits;
+        }
+        EnumLayout { bits: tag_bits + room, exact, room }
+    }
+
+    /// The prefix of a value, from that of its fields, which has `bits`.
+    #[inline]
+    #[must_use]
+    pub const fn prefix(self, tag: u8, fields: u64, bits: u32) -> u64 {
+        let fields = fit(fields, bits, self.room);
+        // A tag of no bits leaves room for 64, and is 0.
+        if self.room == u64::BITS { fields } else { (tag as u64) << self.room | fields }
     }
 }
