@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::core::{Core, Stamp};
-use crate::order::{Antichain, Coords, PartialOrder, Timestamp};
+use crate::order::{Antichain, Coords, Timestamp};
 use crate::progress::Location;
 use crate::runtime::Failure;
 use std::fmt;

@@ -15,7 +15,7 @@ use crate::runtime::Local;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use crate::dataflow::{Scope, Stamp, Stream, Updates};
-use crate::order::{Abelian, DiffOverflow, Multiply, PartialOrder, Product, Semigroup, Timestamp};
+use crate::order::{Abelian, DiffOverflow, Multiply, Product, Semigroup, Timestamp};
 use crate::progress::Summary;
 use kpg_columnar::{Column, Columnar};
 use std::rc::Rc;
@@ -68,7 +68,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         name: &str,
         f: impl Fn(D::Ref<'_>) -> D2 + 'static,
     ) -> Collection<'s, T, D2, R> {
-        self.each(name, move |updates, out| {
+        self.each(name, move |updates, out: &mut Updates<D2, T, R>| {
             out.data.reserve(updates.len());
             for index in 0..updates.len() {
                 out.data.push(f(updates.data.get(index)).borrow());
@@ -213,7 +213,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
 impl<'s, T: Timestamp, D: Columnar, R: Abelian> Collection<'s, T, D, R> {
     /// Every diff negated. One that has no inverse in its type ends the query with an error.
     pub fn negate(&self) -> Self {
-        self.each("negate", |updates, out| {
+        self.each("negate", |updates, out: &mut Updates<D, T, R>| {
             for index in 0..updates.len() {
                 out.diffs.push(updates.diffs.get(index).negate().unwrap_or_else(|| DiffOverflow::raise()));
             }

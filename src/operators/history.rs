@@ -6,7 +6,7 @@
 //! case.)
 #![forbid(unsafe_code)]
 
-use crate::order::{DiffOverflow, Lattice, Multiply, Semigroup, Timestamp};
+use crate::order::{DiffOverflow, Multiply, Semigroup, Timestamp};
 
 /// Fewer products than this are made directly.
 const DIRECT: usize = 64;

@@ -40,7 +40,7 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
         Tr2: Trace<Key = Tr::Key, Time = Tr::Time>,
         Tr::Diff: Multiply<Tr2::Diff>,
         D: Columnar,
-        I: IntoIterator<Item = D>,
+        I: IntoIterator<Item = D> + 'static,
         F: Fn(Ref<'_, Tr::Key>, Ref<'_, Tr::Val>, Ref<'_, Tr2::Val>) -> I + 'static,
     {
         let scope = &self.stream.scope;
@@ -221,7 +221,7 @@ where
         output: &mut OutputPort<Tr1::Time, Rc<Updates<D, Tr1::Time, R>>>,
         fuel: &mut Fuel,
     ) -> bool {
-        while let Some((b1, b2)) = future.pairs.front() {
+        while let Some((b1, b2)) = future.pairs.front().cloned() {
             let mut c1 = b1.cursor();
             let mut c2 = b2.cursor();
             c1.set_position(future.position.0);

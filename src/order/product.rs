@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use super::{Lattice, PartialOrder, Timestamp};
-use kpg_columnar::{Column, Columnar};
 
 macro_rules! two {
     ($(#[$doc:meta])* $name:ident, $column:ident, $a:ident, $b:ident) => {
@@ -58,75 +57,9 @@ macro_rules! two {
             }
         }
 
-        /// The column of the time of the same name: one column a part.
-        #[derive(Default, Debug)]
-        pub struct $column<A, B> {
-            $a: A,
-            $b: B,
-        }
-
-        impl<A: Timestamp, B: Timestamp> Columnar for $name<A, B> {
-            type Ref<'a> = Self;
-            type Column = $column<A::Column, B::Column>;
-            #[inline]
-            fn borrow(&self) -> Self {
-                *self
-            }
-            #[inline]
-            fn to_owned(value: Self) -> Self {
-                value
-            }
-            #[inline]
-            fn reborrow<'b, 'a: 'b>(value: Self) -> Self {
-                value
-            }
-            fn hash(value: Self) -> u64 {
-                <(u64, u64) as Columnar>::hash((<A as Columnar>::hash(value.$a), <B as Columnar>::hash(value.$b)))
-            }
-        }
-
-        impl<A: Column, B: Column> Column for $column<A, B>
-        where
-            A::Owned: Timestamp,
-            B::Owned: Timestamp,
-        {
-            type Owned = $name<A::Owned, B::Owned>;
-            const PREFIX_EXACT: bool = false;
-            #[inline]
-            fn len(&self) -> usize {
-                self.$a.len()
-            }
-            #[inline]
-            fn get(&self, index: usize) -> Self::Owned {
-                $name { $a: self.$a.get(index), $b: self.$b.get(index) }
-            }
-            #[inline]
-            fn push(&mut self, value: Self::Owned) {
-                self.$a.push(value.$a);
-                self.$b.push(value.$b);
-            }
-            fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
-                self.$a.extend_from(&other.$a, lower, upper);
-                self.$b.extend_from(&other.$b, lower, upper);
-            }
-            fn clear(&mut self) {
-                self.$a.clear();
-                self.$b.clear();
-            }
-            fn reserve(&mut self, additional: usize) {
-                self.$a.reserve(additional);
-                self.$b.reserve(additional);
-            }
-            fn seal(&mut self) {
-                self.$a.seal();
-                self.$b.seal();
-            }
-            fn bytes(&self) -> usize {
-                self.$a.bytes() + self.$b.bytes()
-            }
-            fn prefix(&self, index: usize) -> u64 {
-                self.$a.prefix(index)
-            }
+        kpg_columnar::plain_struct_column! {
+            /// The column of the time of the same name: one column a part.
+            pub struct $column for $name<A, B> { $a: A, $b: B }
         }
     };
 }

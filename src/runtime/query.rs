@@ -129,8 +129,8 @@ impl Query {
         Arc::new(Query {
             id,
             name: name.to_string(),
-            private: kpg_arena::Tag::new(name, cap_bytes),
-            shared: kpg_arena::Tag::new(&format!("{name} (published)"), None),
+            private: kpg_arena::Tag::with_cap(name, cap_bytes),
+            shared: kpg_arena::Tag::new(format!("{name} (published)")),
             state: Mutex::new(State::default()),
         })
     }

@@ -1,0 +1,196 @@
+//! Arrange: updates in, batches out, a trace kept for whoever reads it.
+//!
+//! ```text
+//! updates ─ exchange by key ─▶ batcher ─ seal when the frontier moves ─▶ batch ─▶ spine (if it is read)
+//!                                                                          └────▶ the batch stream
+//! ```
+//! Invariants: what is not yet sealed is a held capability, so the frontier at the output port is the arrangement's
+//! upper; a batch is in the spine before the step's change batch is applied; with nothing pending no batch is minted when
+//! time passes. Stop before: `exchange`; after: whoever reads the arrangement, and `publish`.
+#![forbid(unsafe_code)]
+
+use super::arranged::Arranged;
+use super::collection::{Chunk, Collection, owned};
+use super::exchange::exchanged;
+use super::publish::Importers;
+use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
+use crate::order::{Antichain, Semigroup, Timestamp};
+use crate::trace::{
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted,
+};
+use kpg_columnar::Columnar;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The arrangement of a collection of (key, val) as kpg stores it.
+pub type ArrangedByKey<'s, T, K, V, R> = Arranged<'s, TraceHandle<OrdBatch<K, V, T, R>>>;
+/// The arrangement of a collection by its data themselves.
+pub type ArrangedBySelf<'s, T, K, R> = ArrangedByKey<'s, T, K, (), R>;
+
+impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T, (K, V), R> {
+    /// Arranges by the first part of each pair: equal keys go to one worker; batches and trace are sorted by (key, val,
+    /// time). Share the result: each further use of it costs no copy.
+    pub fn arrange_by_key(&self) -> ArrangedByKey<'s, T, K, V, R> {
+        self.arrange_named("arrange")
+    }
+
+    /// As `arrange_by_key`, under a name that errors and metrics give.
+    pub fn arrange_named(&self, name: &str) -> ArrangedByKey<'s, T, K, V, R> {
+        self.arrange_with(name, None)
+    }
+
+    /// As `arrange_named`, with a merge policy of its own in place of the engine's.
+    pub fn arrange_with(&self, name: &str, policy: Option<MergePolicy>) -> ArrangedByKey<'s, T, K, V, R> {
+        let mut builder = self.stream.scope.node(name);
+        let input = exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
+        let (end, arranged) = Writing::new(&mut builder, policy);
+        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
+        arranged
+    }
+}
+
+impl<'s, T: Timestamp, K: Columnar, R: Semigroup> Collection<'s, T, K, R> {
+    /// Arranges by the data themselves, with `()` for vals.
+    pub fn arrange_by_self(&self) -> ArrangedBySelf<'s, T, K, R> {
+        self.map_named("to key", |datum| (K::to_owned(datum), ())).arrange_named("arrange by self")
+    }
+}
+
+/// What every operator that writes a trace has: the writer, its output port, its capabilities.
+pub(crate) struct Writing<T: Timestamp, B: MergeBatch<Time = T>> {
+    pub(crate) writer: Rc<RefCell<TraceWriter<B>>>,
+    pub(crate) output: OutputPort<T, Delivery<B>>,
+    pub(crate) capabilities: CapabilitySet<T>,
+    importers: Importers,
+    core: Rc<Core>,
+    node: u32,
+}
+
+impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
+    pub(crate) fn new<'s>(
+        builder: &mut NodeBuilder<'s, T>,
+        policy: Option<MergePolicy>,
+    ) -> (Self, Arranged<'s, TraceHandle<B>>)
+    where
+        B: Batch,
+    {
+        let (output, stream) = builder.output();
+        builder.watch_outputs();
+        let policy = policy.unwrap_or_else(|| builder.core().local.merge_policy);
+        let (writer, trace) = TraceWriter::new(policy);
+        let writer = Rc::new(RefCell::new(writer));
+        let importers = Importers::default();
+        let own = Some(Rc::new((writer.clone(), importers.clone())) as Rc<dyn std::any::Any>);
+        let arranged = Arranged { stream, trace, own };
+        let core = builder.core().clone();
+        let node = builder.index;
+        (Writing { writer, output, capabilities: CapabilitySet::new(), importers, core, node }, arranged)
+    }
+
+    /// The last batch's upper bound.
+    pub(crate) fn upper(&self) -> Antichain<T> {
+        self.writer.borrow().upper().clone()
+    }
+
+    /// Inserts a batch and sends it at the capabilities held.
+    pub(crate) fn write(&mut self, batch: B) {
+        let mut writer = self.writer.borrow_mut();
+        let _shared = self.core.local.shared_tag(self.importers.tag());
+        writer.insert(batch.clone());
+        self.output.send(&self.capabilities, Delivery { batches: Arc::new([batch]) });
+        drop(writer);
+        self.core.mergers.insert(self.node);
+        self.importers.poke(&self.core.local);
+    }
+
+    pub(crate) fn output_moved(&mut self) {
+        let frontier = self.output.frontier();
+        self.writer.borrow_mut().advance_upper(&frontier);
+        self.importers.poke(&self.core.local);
+    }
+
+    pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
+        let _shared = self.core.local.shared_tag(self.importers.tag());
+        self.writer.borrow_mut().work(&mut fuel.0)
+    }
+}
+use std::sync::Arc;
+
+struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
+    input: InputPort<T, Chunk<(K, V), T, R>>,
+    batcher: Batcher<(K, V), T, R>,
+    end: Writing<T, OrdBatch<K, V, T, R>>,
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V, T, R> {
+    fn step(&mut self, _fuel: &mut Fuel) -> bool {
+        let end = &mut self.end;
+        while let Some((token, chunk)) = self.input.next() {
+            end.output.retain(&token, &mut end.capabilities);
+            self.batcher.push(owned(chunk));
+        }
+        if self.batcher.is_empty() {
+            end.capabilities.clear();
+            return false;
+        }
+        let frontier = self.input.frontier();
+        if end.capabilities.elements().iter().any(|c| !frontier.less_equal(c.time())) {
+            let updates = self.batcher.seal(&frontier);
+            if let Some(updates) = updates {
+                let batch = batch_from_sorted(updates, end.upper(), frontier);
+                end.write(batch);
+            }
+        }
+        end.capabilities.must_downgrade(&self.batcher.frontier());
+        false
+    }
+    fn output_moved(&mut self) {
+        self.end.output_moved();
+    }
+    fn idle(&mut self, fuel: &mut Fuel) -> bool {
+        self.end.idle(fuel)
+    }
+}
+
+impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
+    /// The same updates, consolidated: those of complete times, equal ones summed, none that vanish; equal data on one
+    /// worker.
+    pub fn consolidate(&self) -> Self {
+        let mut builder = self.stream.scope.node("consolidate");
+        let mut input = exchanged(&mut builder, &self.stream, |datum: D::Ref<'_>| <D as Columnar>::hash(datum));
+        let (mut output, stream) = builder.output();
+        let mut batcher = Batcher::<D, T, R>::new();
+        let mut capabilities = CapabilitySet::new();
+        builder.finish(
+            Interest::Held,
+            crate::dataflow::Closure(move |_: &mut Fuel| {
+                while let Some((token, chunk)) = input.next() {
+                    output.retain(&token, &mut capabilities);
+                    batcher.push(owned(chunk));
+                }
+                if let Some(updates) = batcher.seal(&input.frontier()) {
+                    output.send(&capabilities, Rc::new(updates));
+                }
+                capabilities.must_downgrade(&batcher.frontier());
+                false
+            }),
+        );
+        Collection::new(stream)
+    }
+}
+
+/// The stream and scope of an arrangement, for operators written outside.
+impl<'s, Tr: crate::trace::Trace> Arranged<'s, Tr> {
+    /// The batches as they are minted.
+    pub fn stream(&self) -> &Stream<'s, Tr::Time, Delivery<Tr::Batch>> {
+        &self.stream
+    }
+    /// A reader of its trace; a clone of it registers anew.
+    pub fn trace(&self) -> &Tr {
+        &self.trace
+    }
+    /// The scope it lives in.
+    pub fn scope(&self) -> Scope<'s, Tr::Time> {
+        self.stream.scope.clone()
+    }
+}

@@ -1,0 +1,231 @@
+//! Publishing an arrangement, and importing a published one into another dataflow.
+//!
+//! ```text
+//! arrange ─ writes ─▶ spine ─ shard, replaced whole ─▶ snapshots of any thread
+//!    └ pokes ─▶ import node ─▶ the history as of F in one go, then each new batch once
+//! ```
+//! Invariants: an import shows times through rep_F, bounds as the source's own; its capability is {F join u : u in the
+//! published upper}; it keeps its own cut at what it has delivered.
+#![forbid(unsafe_code)]
+
+use super::arranged::Arranged;
+use crate::dataflow::{CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope};
+use crate::order::{Antichain, Coords, Lattice, Timestamp};
+use crate::runtime::{DataflowId, Local, Query, Wake};
+use crate::trace::{
+    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, Published, Trace, TraceHandle, TraceWriter,
+    WeakTrace,
+};
+use std::cell::{OnceCell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Who on this worker hears of an arrangement's batches and ticks, and on whose account its bytes are.
+#[derive(Clone, Default)]
+pub(crate) struct Importers {
+    nodes: Rc<RefCell<Vec<(DataflowId, u32)>>>,
+    tag: Rc<RefCell<Option<kpg_arena::Tag>>>,
+}
+
+impl Importers {
+    pub(crate) fn poke(&self, local: &Local) {
+        let nodes = self.nodes.borrow();
+        if !nodes.is_empty() {
+            local.pokes.borrow_mut().extend_from_slice(&nodes);
+        }
+    }
+    pub(crate) fn tag(&self) -> Option<kpg_arena::Tag> {
+        self.tag.borrow().clone()
+    }
+}
+
+/// What a publishing dataflow offers the others on its worker.
+struct Offer<B: MergeBatch> {
+    trace: WeakTrace<B>,
+    importers: Importers,
+}
+
+/// A published arrangement: any thread may read it, any later dataflow import it. A clone is the same.
+///
+/// It stays published while a clone of it exists.
+pub struct PublishedArrangement<B: MergeBatch> {
+    core: Arc<PublishedCore<B>>,
+}
+
+impl<B: MergeBatch> Clone for PublishedArrangement<B> {
+    fn clone(&self) -> Self {
+        PublishedArrangement { core: self.core.clone() }
+    }
+}
+
+impl<B: MergeBatch> fmt::Debug for PublishedArrangement<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublishedArrangement of {:?}", self.core.query)
+    }
+}
+
+struct PublishedCore<B: MergeBatch> {
+    published: Published<B>,
+    query: Arc<Query>,
+    offer: u64,
+    engine: usize,
+}
+
+impl<B: MergeBatch + Send + Sync> Wake for PublishedCore<B> {
+    fn wake(&self) {
+        self.published.end();
+    }
+}
+
+impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
+    /// Makes the arrangement readable from any thread and importable into dataflows installed later.
+    pub fn publish(&self) -> PublishedArrangement<B> {
+        let build = self.stream.scope.build.clone();
+        let local = build.local().clone();
+        let (query, peers, engine) = (build.install.query.clone(), local.peers, local.engine());
+        let offer = build.next_offer();
+        let core = build.handle(|| PublishedCore {
+            published: Published::<B>::new(peers),
+            query: query.clone(),
+            offer,
+            engine,
+        });
+        let own = self.own.as_ref().expect("an arrangement that is no view has its writer");
+        let own = own.downcast_ref::<(Rc<RefCell<TraceWriter<B>>>, Importers)>().expect("stored with this type");
+        own.0.borrow_mut().publish(&core.published, local.index);
+        *own.1.tag.borrow_mut() = Some(query.shared.clone());
+        let offered = Offer { trace: self.trace.downgrade(), importers: own.1.clone() };
+        local.offers.borrow_mut().insert(offer, Box::new(offered));
+        let waiter: std::sync::Weak<PublishedCore<B>> = Arc::downgrade(&core);
+        query.register(waiter);
+        PublishedArrangement { core }
+    }
+}
+
+struct HeldHistory<T: Timestamp>(ImportHold<T>);
+impl<T: Timestamp> HistoryHold for HeldHistory<T> {
+    fn since(&self) -> Vec<Coords> {
+        vec![self.0.join().to_coords()]
+    }
+    fn move_to(&mut self, first: &Coords) {
+        self.0.move_to(&Antichain::from_elem(T::from_coords(first))).expect("F is the join of all that is held");
+    }
+}
+
+/// A published arrangement as a later dataflow sees it.
+pub type Imported<'s, B> = Arranged<'s, AsOfTrace<TraceHandle<B>>>;
+
+impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
+    /// The published value, to be read from any thread.
+    pub fn published(&self) -> &Published<B> {
+        &self.core.published
+    }
+
+    /// The query that publishes it.
+    pub fn query(&self) -> &Arc<Query> {
+        &self.core.query
+    }
+
+    /// The arrangement in another dataflow, from that one's first time on: its history as of then in one go, then
+    /// each batch as it is minted. Copies nothing; it is the very same trace.
+    ///
+    /// If its source has ended, or belongs to another engine, the install fails with an error that says so.
+    pub fn import<'s>(&self, scope: &Scope<'s, B::Time>) -> Imported<'s, B> {
+        let build = scope.build.clone();
+        let local = build.local().clone();
+        let offers = local.offers.borrow();
+        let offer = offers.get(&self.core.offer).filter(|_| self.core.engine == local.engine());
+        let offer = offer.and_then(|offer| offer.downcast_ref::<Offer<B>>());
+        let trace = offer.and_then(|offer| offer.trace.register_committed());
+        let importers = offer.map(|offer| offer.importers.clone());
+        drop(offers);
+        build.install.note_import(self.core.query.id);
+        let trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
+            scope.fail(InstallFault::Source(self.core.query.name.clone()));
+            TraceWriter::new(MergePolicy::default()).1
+        });
+        let published = self.core.published.clone();
+        build.takes.borrow_mut().push(Box::new({
+            let published = published.clone();
+            move || Box::new(HeldHistory(published.take_import_hold().1))
+        }));
+        let mut builder = scope.node("import");
+        let (output, stream) = builder.source();
+        if let Some(importers) = importers {
+            importers.nodes.borrow_mut().push((build.core.id, builder.index));
+            build.imported_by.borrow_mut().push(Box::new({
+                let id = build.core.id;
+                move || importers.nodes.borrow_mut().retain(|(dataflow, _)| *dataflow != id)
+            }));
+        }
+        let first = Rc::new(OnceCell::new());
+        let view = AsOfTrace::pending(trace.clone(), first.clone());
+        let node = Import { trace: Some(trace), published, output, worker: local.index, first, delivered: None };
+        let node = Importing { node, capabilities: CapabilitySet::new() };
+        builder.finish(Interest::Held, node);
+        Arranged { stream, trace: view, own: None }
+    }
+}
+
+struct Import<B: MergeBatch> {
+    trace: Option<TraceHandle<B>>,
+    published: Published<B>,
+    output: OutputPort<B::Time, Delivery<AsOfBatch<B>>>,
+    worker: usize,
+    first: Rc<OnceCell<B::Time>>,
+    /// The bound up to which batches have been delivered; none before the history was.
+    delivered: Option<Antichain<B::Time>>,
+}
+
+struct Importing<B: MergeBatch> {
+    node: Import<B>,
+    capabilities: CapabilitySet<B::Time>,
+}
+
+impl<B: MergeBatch + Send + Sync> Node for Importing<B> {
+    fn start(&mut self, first: &Coords) {
+        let node = &mut self.node;
+        self.capabilities.insert(node.output.born(first));
+        let first = B::Time::from_coords(first);
+        node.first.set(first).unwrap_or_else(|_| unreachable!("a node is started once"));
+        if let Some(trace) = &mut node.trace {
+            trace.set_since(&Antichain::from_elem(first));
+        }
+    }
+
+    fn step(&mut self, _fuel: &mut Fuel) -> bool {
+        let node = &mut self.node;
+        let Some(trace) = &mut node.trace else { return false };
+        let first = *node.first.get().expect("a node is started before it is stepped");
+        // The value first, then the list: what is delivered reaches at least as far as what is called complete.
+        let upper = node.published.shard(node.worker).upper.clone();
+        let (batches, bound) = match &node.delivered {
+            None => {
+                let history = trace.cut();
+                (trace.batches_through(&history).expect("the import's cut keeps this bound"), history)
+            }
+            Some(bound) => trace.batches_after(bound).expect("the import's cut keeps this bound"),
+        };
+        let again = node.delivered.is_none();
+        let views: Arc<[AsOfBatch<B>]> = batches.into_iter().map(|batch| AsOfBatch::new(batch, first)).collect();
+        if !views.is_empty() {
+            node.output.send(&self.capabilities, Delivery { batches: views });
+        }
+        if node.delivered.as_ref() != Some(&bound) {
+            trace.set_cut(&bound);
+            node.delivered = Some(bound);
+        }
+        if again {
+            // What it still has to deliver are batches as minted: they need no since.
+            trace.set_since(&Antichain::new());
+            return true;
+        }
+        let frontier: Antichain<B::Time> = upper.elements().iter().map(|u| first.join(u)).collect();
+        self.capabilities.must_downgrade(&frontier);
+        if frontier.is_empty() {
+            node.trace = None;
+        }
+        false
+    }
+}
