@@ -36,5 +36,5 @@ fn random_lives() {
     fn life(ops: Vec<Random>) {
         check(&ops.into_iter().map(|Random(op)| op).collect::<Vec<_>>());
     }
-    QuickCheck::new().tests(300).set_rng(Gen::new(80)).quickcheck(life as fn(Vec<Random>));
+    QuickCheck::new().rng(Gen::new(80)).tests(300).quickcheck(life as fn(Vec<Random>));
 }
