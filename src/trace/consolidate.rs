@@ -1,0 +1,235 @@
+//! Sorting and summing up: what makes many updates one.
+//!
+//! Sums run in `R::Sum`. A sum of zero vanishes; one that its diff cannot hold leaves the updates apart, so that
+//! nothing stored is ever wrapped. Next stop: `batcher`.
+#![forbid(unsafe_code)]
+
+use super::gallop::compare;
+use crate::dataflow::Updates;
+use crate::order::{Semigroup, Timestamp};
+use kpg_arena::Buffer;
+use kpg_columnar::{Column, Columnar};
+use std::cmp::Ordering;
+
+/// Sorts `updates` by time and sums up those of equal times. Cost: n log n, none if there is at most one.
+pub fn consolidate_times<T: Ord + Copy, R: Semigroup>(updates: &mut Vec<(T, R)>) {
+    if updates.len() < 2 {
+        if updates.first().is_some_and(|u| u.1.is_zero()) {
+            updates.clear();
+        }
+        return;
+    }
+    if !updates.is_sorted_by(|a, b| a.0 <= b.0) {
+        updates.sort_unstable_by_key(|u| u.0);
+    }
+    let (mut read, mut write) = (0, 0);
+    while read < updates.len() {
+        let time = updates[read].0;
+        let mut sum = R::Sum::default();
+        let mut end = read;
+        while end < updates.len() && updates[end].0 == time {
+            updates[end].1.add_to(&mut sum);
+            end += 1;
+        }
+        if !R::sum_is_zero(&sum) {
+            match R::from_sum(sum) {
+                Some(diff) => {
+                    updates[write] = (time, diff);
+                    write += 1;
+                }
+                None => {
+                    updates.copy_within(read..end, write);
+                    write += end - read;
+                }
+            }
+        }
+        read = end;
+    }
+    updates.truncate(write);
+}
+
+/// Compares update `i` of `a` with update `j` of `b` by (data, time).
+#[inline]
+pub(crate) fn compare_at<D: Columnar, T: Timestamp, R: Semigroup>(
+    a: &Updates<D, T, R>,
+    i: usize,
+    b: &Updates<D, T, R>,
+    j: usize,
+) -> Ordering {
+    compare::<D>(a.data.get(i), b.data.get(j)).then_with(|| a.times.get(i).cmp(&b.times.get(j)))
+}
+
+/// The updates sorted by (data, time) and summed up. Cost: n log n comparisons, mostly of 64-bit prefixes.
+pub fn sort_and_consolidate<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<D, T, R>) -> Updates<D, T, R> {
+    let len = updates.len();
+    let strict = |i: usize| compare_at(&updates, i - 1, &updates, i).is_lt() && !updates.diffs.get(i).is_zero();
+    if len == 0 || (!updates.diffs.get(0).is_zero() && (1..len).all(strict)) {
+        return updates;
+    }
+    let mut order: Buffer<(u64, u32)> = Buffer::with_capacity(len);
+    let len = u32::try_from(len).expect("one push holds fewer than 2^32 updates");
+    for index in 0..len {
+        order.push((updates.data.prefix(index as usize), index));
+    }
+    order.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| compare_at(&updates, a.1 as usize, &updates, b.1 as usize))
+    });
+    let mut out = Updates::default();
+    let mut start = 0;
+    while start < order.len() {
+        let first = order[start].1 as usize;
+        let mut end = start + 1;
+        while end < order.len()
+            && order[end].0 == order[start].0
+            && compare_at(&updates, first, &updates, order[end].1 as usize).is_eq()
+        {
+            end += 1;
+        }
+        emit_group(&mut out, &updates, order[start..end].iter().map(|o| (&updates, o.1 as usize)), first);
+        start = end;
+    }
+    out
+}
+
+/// Appends the sum of updates that are equal in data and time to that at `first` of `source`.
+fn emit_group<'a, D: Columnar, T: Timestamp, R: Semigroup>(
+    out: &mut Updates<D, T, R>,
+    source: &Updates<D, T, R>,
+    group: impl Iterator<Item = (&'a Updates<D, T, R>, usize)> + Clone,
+    first: usize,
+) {
+    let mut sum = R::Sum::default();
+    group.clone().for_each(|(updates, index)| updates.diffs.get(index).add_to(&mut sum));
+    if R::sum_is_zero(&sum) {
+        return;
+    }
+    let (data, time) = (source.data.get(first), source.times.get(first));
+    match R::from_sum(sum) {
+        Some(diff) => out.push(data, time, diff),
+        None => group.for_each(|(updates, index)| out.push(data, time, updates.diffs.get(index))),
+    }
+}
+
+/// Merges two runs, each sorted by (data, time) and summed up. Cost: linear; stretches of one run are copied whole.
+pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
+    a: &Updates<D, T, R>,
+    b: &Updates<D, T, R>,
+) -> Updates<D, T, R> {
+    let mut out = Updates::<D, T, R>::default();
+    out.data.reserve(a.len() + b.len());
+    out.times.reserve(a.len() + b.len());
+    out.diffs.reserve(a.len() + b.len());
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        match compare_at(a, i, b, j) {
+            Ordering::Less => {
+                let start = i;
+                while i < a.len() && compare_at(a, i, b, j).is_lt() {
+                    i += 1;
+                }
+                out.extend_from(a, start, i);
+            }
+            Ordering::Greater => {
+                let start = j;
+                while j < b.len() && compare_at(b, j, a, i).is_lt() {
+                    j += 1;
+                }
+                out.extend_from(b, start, j);
+            }
+            Ordering::Equal => {
+                let (start_i, start_j) = (i, j);
+                // Usually one each; more where a sum didn't fit.
+                while i < a.len() && compare_at(a, i, a, start_i).is_eq() {
+                    i += 1;
+                }
+                while j < b.len() && compare_at(b, j, b, start_j).is_eq() {
+                    j += 1;
+                }
+                let group = (start_i..i).map(|i| (a, i)).chain((start_j..j).map(|j| (b, j)));
+                emit_group(&mut out, a, group, start_i);
+            }
+        }
+    }
+    out.extend_from(a, i, a.len());
+    out.extend_from(b, j, b.len());
+    out
+}
+
+/// True iff sorted by (data, time) and summed up, save where a sum does not fit.
+pub(crate) fn is_consolidated<D: Columnar, T: Timestamp, R: Semigroup>(updates: &Updates<D, T, R>) -> bool {
+    let mut start = 0;
+    while start < updates.len() {
+        let mut sum = R::Sum::default();
+        let mut end = start;
+        while end < updates.len() && compare_at(updates, start, updates, end).is_eq() {
+            updates.diffs.get(end).add_to(&mut sum);
+            end += 1;
+        }
+        let apart = end - start > 1;
+        if R::sum_is_zero(&sum) || R::from_sum(sum).is_some() == apart {
+            return false;
+        }
+        if end < updates.len() && compare_at(updates, start, updates, end).is_gt() {
+            return false;
+        }
+        start = end;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Update = (u8, u8, i64);
+
+    fn columns(updates: &[Update]) -> Updates<u64, u64, i64> {
+        let mut out = Updates::default();
+        updates.iter().for_each(|(d, t, r)| out.push(u64::from(d % 8), u64::from(t % 4), *r));
+        out
+    }
+
+    fn model(updates: &[Update]) -> BTreeMap<(u64, u64), i128> {
+        let mut out = BTreeMap::new();
+        updates
+            .iter()
+            .for_each(|(d, t, r)| *out.entry((u64::from(d % 8), u64::from(t % 4))).or_insert(0) += *r as i128);
+        out.retain(|_, r| *r != 0);
+        out
+    }
+
+    fn sums(updates: &Updates<u64, u64, i64>) -> BTreeMap<(u64, u64), i128> {
+        let mut out = BTreeMap::new();
+        updates.iter().for_each(|(d, t, r)| *out.entry((d, t)).or_insert(0) += i128::from(r));
+        out
+    }
+
+    quickcheck::quickcheck! {
+        fn sorted_is_the_model(updates: Vec<Update>) -> bool {
+            let out = sort_and_consolidate(columns(&updates));
+            is_consolidated(&out) && sums(&out) == model(&updates)
+        }
+        fn merged_is_the_model(a: Vec<Update>, b: Vec<Update>) -> bool {
+            let out = merge_runs(&sort_and_consolidate(columns(&a)), &sort_and_consolidate(columns(&b)));
+            is_consolidated(&out) && sums(&out) == model(&[a, b].concat())
+        }
+        fn times_sum_up(updates: Vec<(u8, i64)>) -> bool {
+            let mut out = updates.clone();
+            consolidate_times(&mut out);
+            (0..=u8::MAX).all(|t| {
+                let sum = |u: &[(u8, i64)]| u.iter().filter(|u| u.0 == t).map(|u| i128::from(u.1)).sum::<i128>();
+                let count = out.iter().filter(|u| u.0 == t).count();
+                sum(&updates) == sum(&out) && (i64::try_from(sum(&out)).is_err() || count <= 1)
+            }) && out.is_sorted_by(|a, b| a.0 <= b.0)
+        }
+    }
+
+    #[test]
+    fn a_sum_that_does_not_fit_stays_apart() {
+        let out = sort_and_consolidate(columns(&[(1, 1, i64::MAX), (1, 1, i64::MAX), (2, 0, 1)]));
+        assert_eq!(out.len(), 3);
+        let less = sort_and_consolidate(columns(&[(1, 1, -i64::MAX)]));
+        assert_eq!(merge_runs(&out, &less).len(), 2);
+    }
+}

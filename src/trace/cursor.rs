@@ -1,0 +1,80 @@
+//! A position in the layers of one batch. Moving on costs O(1), seeking the logarithm of the distance.
+#![forbid(unsafe_code)]
+
+use super::gallop::gallop;
+use super::layers::Layers;
+use super::{Cursor, Ref};
+use crate::order::{Semigroup, Timestamp};
+use kpg_columnar::{Column, Columnar};
+use std::ops::Range;
+
+/// A position in [`Layers`].
+pub struct LayersCursor<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
+    layers: &'a Layers<K, V, T, R>,
+    key: usize,
+    // The vals of the current key from the current one on.
+    vals: Range<usize>,
+}
+
+impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> LayersCursor<'a, K, V, T, R> {
+    pub(crate) fn new(layers: &'a Layers<K, V, T, R>) -> Self {
+        let mut cursor = LayersCursor { layers, key: 0, vals: 0..0 };
+        cursor.rewind_vals();
+        cursor
+    }
+}
+
+impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for LayersCursor<'a, K, V, T, R> {
+    type Key = K;
+    type Val = V;
+    type Time = T;
+    type Diff = R;
+
+    #[inline]
+    fn key(&self) -> Option<Ref<'a, K>> {
+        (self.key < self.layers.keys.len()).then(|| self.layers.keys.get(self.key))
+    }
+    #[inline]
+    fn val(&self) -> Option<Ref<'a, V>> {
+        (!self.vals.is_empty()).then(|| self.layers.vals.get(self.vals.start))
+    }
+    #[inline]
+    fn step_key(&mut self) {
+        self.key = self.layers.keys.len().min(self.key + 1);
+        self.rewind_vals();
+    }
+    fn seek_key(&mut self, key: Ref<'_, K>) {
+        let found = gallop::<K>(&self.layers.keys, self.key, self.layers.keys.len(), key);
+        if found != self.key {
+            self.key = found;
+        }
+        self.rewind_vals();
+    }
+    #[inline]
+    fn step_val(&mut self) {
+        self.vals.start = self.vals.end.min(self.vals.start + 1);
+    }
+    fn seek_val(&mut self, val: Ref<'_, V>) {
+        self.vals.start = gallop::<V>(&self.layers.vals, self.vals.start, self.vals.end, val);
+    }
+    #[inline]
+    fn rewind_vals(&mut self) {
+        self.vals = if self.key < self.layers.keys.len() { self.layers.key_ends.range(self.key) } else { 0..0 };
+    }
+    #[inline]
+    fn for_each_time(&mut self, mut f: impl FnMut(T, R)) {
+        if !self.vals.is_empty() {
+            for index in self.layers.val_ends.range(self.vals.start) {
+                f(self.layers.times.get(index), self.layers.diffs.get(index));
+            }
+        }
+    }
+    #[inline]
+    fn position(&self) -> usize {
+        self.key
+    }
+    fn set_position(&mut self, position: usize) {
+        self.key = position.min(self.layers.keys.len());
+        self.rewind_vals();
+    }
+}

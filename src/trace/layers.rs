@@ -1,0 +1,251 @@
+//! A batch: updates indexed by key and val, immutable and shared.
+//!
+//! ```text
+//! keys      a        b             sorted, distinct
+//! key ends  2        3             where a key's vals end
+//! vals      x    y   z             sorted and distinct for each key
+//! val ends  1    3   4             where a val's updates end
+//! times     1    0 2 1             sorted for each (key, val)
+//! diffs     1    1-1 1
+//! ```
+//! Invariants: each key has a val, each val an update; diffs are not zero and times of a (key, val) distinct, save
+//! where the sum of equal ones does not fit; all times are beyond the batch's lower bound and none beyond its upper.
+//! All bytes lie in columns. Before: `builder`. Next stop: `cursor`.
+#![forbid(unsafe_code)]
+
+use super::cursor::LayersCursor;
+use super::offsets::Offsets;
+use super::{Batch, Ref};
+use crate::order::{Antichain, PartialOrder, Semigroup, Timestamp};
+use kpg_columnar::{Column, Columnar};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The content of a batch, without bounds.
+pub struct Layers<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
+    pub(crate) keys: K::Column,
+    pub(crate) key_ends: Offsets,
+    pub(crate) vals: V::Column,
+    pub(crate) val_ends: Offsets,
+    pub(crate) times: T::Column,
+    pub(crate) diffs: R::Column,
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Default for Layers<K, V, T, R> {
+    fn default() -> Self {
+        Layers {
+            keys: Default::default(),
+            key_ends: Default::default(),
+            vals: Default::default(),
+            val_ends: Default::default(),
+            times: Default::default(),
+            diffs: Default::default(),
+        }
+    }
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
+    /// Number of updates.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+    /// True iff there is no update.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+    /// Number of keys.
+    pub fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+    /// Arena bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes()
+            + self.key_ends.bytes()
+            + self.vals.bytes()
+            + self.val_ends.bytes()
+            + self.times.bytes()
+            + self.diffs.bytes()
+    }
+    /// The updates of the vals in `vals`.
+    #[inline]
+    pub(crate) fn updates(&self, vals: Range<usize>) -> Range<usize> {
+        self.val_ends.start(vals.start)..self.val_ends.start(vals.end)
+    }
+    /// The vals of the keys in `keys`.
+    #[inline]
+    pub(crate) fn vals(&self, keys: Range<usize>) -> Range<usize> {
+        self.key_ends.start(keys.start)..self.key_ends.start(keys.end)
+    }
+
+    /// Appends an update of the val that `end_val` is next told.
+    #[inline]
+    pub(crate) fn push_update(&mut self, time: T, diff: R) {
+        self.times.push(time);
+        self.diffs.push(diff);
+    }
+    /// Ends `val`, if it has updates.
+    #[inline]
+    pub(crate) fn end_val(&mut self, val: Ref<'_, V>) {
+        if self.times.len() > self.val_ends.last() {
+            self.vals.push(val);
+            self.val_ends.push(self.times.len());
+        }
+    }
+    /// Ends `key`, if it has vals.
+    #[inline]
+    pub(crate) fn end_key(&mut self, key: Ref<'_, K>) {
+        if self.vals.len() > self.key_ends.last() {
+            self.keys.push(key);
+            self.key_ends.push(self.vals.len());
+        }
+    }
+    pub(crate) fn reserve(&mut self, keys: usize, vals: usize, updates: usize) {
+        self.keys.reserve(keys);
+        self.key_ends.reserve(keys);
+        self.vals.reserve(vals);
+        self.val_ends.reserve(vals);
+        self.times.reserve(updates);
+        self.diffs.reserve(updates);
+    }
+    pub(crate) fn seal(&mut self) {
+        self.keys.seal();
+        self.key_ends.seal();
+        self.vals.seal();
+        self.val_ends.seal();
+        self.times.seal();
+        self.diffs.seal();
+    }
+
+    /// Checks what the head of this file states of a batch's content. Cost: linear.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    pub fn check_invariants(&self) {
+        assert_eq!(self.keys.len(), self.key_ends.len());
+        assert_eq!(self.vals.len(), self.key_ends.last());
+        assert_eq!(self.vals.len(), self.val_ends.len());
+        assert_eq!(self.times.len(), self.val_ends.last());
+        assert_eq!(self.times.len(), self.diffs.len());
+        for key in 0..self.keys.len() {
+            assert!(key == 0 || self.keys.get(key - 1) < self.keys.get(key), "keys ascend");
+            let vals = self.key_ends.range(key);
+            assert!(!vals.is_empty(), "a key has vals");
+            for val in vals.clone() {
+                assert!(val == vals.start || self.vals.get(val - 1) < self.vals.get(val), "vals ascend");
+                assert!(!self.val_ends.range(val).is_empty(), "a val has updates");
+                self.check_updates(self.val_ends.range(val));
+            }
+        }
+    }
+
+    fn check_updates(&self, updates: Range<usize>) {
+        let mut start = updates.start;
+        while start < updates.end {
+            let time = self.times.get(start);
+            let mut sum = R::Sum::default();
+            let mut end = start;
+            while end < updates.end && self.times.get(end) == time {
+                self.diffs.get(end).add_to(&mut sum);
+                end += 1;
+            }
+            assert!(end == updates.end || time < self.times.get(end), "times ascend");
+            assert!(!R::sum_is_zero(&sum), "no update vanishes");
+            assert_eq!(R::from_sum(sum).is_some(), end - start == 1, "what fits is summed up");
+            start = end;
+        }
+    }
+}
+
+struct Bounded<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
+    layers: Arc<Layers<K, V, T, R>>,
+    lower: Antichain<T>,
+    upper: Antichain<T>,
+}
+
+/// An ordered batch: [`Layers`] and bounds. A clone shares it.
+pub struct OrdBatch<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
+    // The layers are shared apart from the bounds: an empty neighbour is merged by new bounds alone.
+    shared: Arc<Bounded<K, V, T, R>>,
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> OrdBatch<K, V, T, R> {
+    /// The content `layers`, between `lower` and `upper`.
+    pub(crate) fn new(layers: Arc<Layers<K, V, T, R>>, lower: Antichain<T>, upper: Antichain<T>) -> Self {
+        OrdBatch { shared: Arc::new(Bounded { layers, lower, upper }) }
+    }
+    /// The content.
+    #[inline]
+    pub fn layers(&self) -> &Arc<Layers<K, V, T, R>> {
+        &self.shared.layers
+    }
+    /// Arena bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.layers().bytes()
+    }
+    /// Checks the invariants of the content and the bounds. Cost: linear.
+    ///
+    /// # Panics
+    /// If they do not hold.
+    pub fn check_invariants(&self) {
+        self.layers().check_invariants();
+        assert!(self.lower().before_equal(self.upper()), "{:?} not before {:?}", self.lower(), self.upper());
+        for index in 0..self.len() {
+            let time = self.layers().times.get(index);
+            assert!(self.lower().less_equal(&time), "{time:?} not beyond {:?}", self.lower());
+        }
+    }
+    /// As `check_invariants`, and no time is beyond the upper bound: so of batches that no merge has folded further.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    pub fn check_upper(&self) {
+        for index in 0..self.len() {
+            let time = self.layers().times.get(index);
+            assert!(!self.upper().less_equal(&time), "{time:?} beyond {:?}", self.upper());
+        }
+    }
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Clone for OrdBatch<K, V, T, R> {
+    fn clone(&self) -> Self {
+        OrdBatch { shared: self.shared.clone() }
+    }
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> fmt::Debug for OrdBatch<K, V, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OrdBatch {{ {} updates, {:?} to {:?} }}", self.len(), self.lower(), self.upper())
+    }
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Batch for OrdBatch<K, V, T, R> {
+    type Key = K;
+    type Val = V;
+    type Time = T;
+    type Diff = R;
+    type Cursor<'a> = LayersCursor<'a, K, V, T, R>;
+
+    fn cursor(&self) -> Self::Cursor<'_> {
+        LayersCursor::new(&self.shared.layers)
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        self.shared.layers.len()
+    }
+    #[inline]
+    fn lower(&self) -> &Antichain<T> {
+        &self.shared.lower
+    }
+    #[inline]
+    fn upper(&self) -> &Antichain<T> {
+        &self.shared.upper
+    }
+}
+
+/// The frontier of all times: the bound at which a trace starts.
+pub fn start<T: Timestamp + PartialOrder>() -> Antichain<T> {
+    Antichain::from_elem(T::minimum())
+}

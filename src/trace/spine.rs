@@ -1,0 +1,311 @@
+//! The batches of one arrangement on one worker, merged in slices as a merge sort would.
+//!
+//! ```text
+//! oldest                                                     newest
+//! [ 900 ] [ 210 + 180 merging ] [ 40 ] [ 7 + 9 merging ] [ 3 ] │ 1 1 1 1
+//!   entries: O(log n)                                          │ queue: what cuts pin, as minted
+//! ```
+//! 1. A batch waits in the queue until its upper is at or before every cut; then it is admitted to the entries.
+//! 2. An entry is due when a newer one is at least of its class (the logarithm of its size). Of the pairs of due
+//!    entries and their next the smallest is merged first, one merge a class at a time.
+//! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
+//!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
+//! 4. A merge folds at the since that was asked for when it started.
+//!
+//! Invariants: bounds are contiguous; entries in the queue are untouched; a merge in progress shows its two inputs.
+//! Why merging is amortized: an update is in a merge of a class only if it came up from a lower one or met an equal,
+//! so about once a class. After: `handle`.
+#![forbid(unsafe_code)]
+
+use super::merge::{Merge, MergeBatch};
+use super::policy::MergePolicy;
+use crate::order::Antichain;
+use std::collections::VecDeque;
+
+/// The sizes of a trace, for those who watch.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceStats {
+    /// Batches in the list; both inputs of a merge count.
+    pub batches: usize,
+    /// Of these, the ones that wait for a cut or for admission.
+    pub queued: usize,
+    /// Updates stored.
+    pub updates: usize,
+    /// Bytes stored, without the outputs of merges in progress.
+    pub bytes: usize,
+    /// Merges in progress.
+    pub open_merges: usize,
+    /// Fuel that merges need which could run now.
+    pub merge_debt: usize,
+}
+
+enum Entry<B: MergeBatch> {
+    Single(B),
+    Merging(Box<Merging<B>>),
+}
+
+struct Merging<B: MergeBatch> {
+    first: B,
+    second: B,
+    merger: B::Merger,
+    class: usize,
+}
+
+impl<B: MergeBatch> Entry<B> {
+    fn batches(&self) -> impl Iterator<Item = &B> {
+        let (first, second) = match self {
+            Entry::Single(batch) => (batch, None),
+            Entry::Merging(merging) => (&merging.first, Some(&merging.second)),
+        };
+        std::iter::once(first).chain(second)
+    }
+    fn weight(&self) -> usize {
+        self.batches().map(weight).sum()
+    }
+}
+
+/// The size of a batch as far as merging goes; one more than its updates, as an empty batch is work too.
+fn weight<B: MergeBatch>(batch: &B) -> usize {
+    batch.len() + 1
+}
+
+/// The logarithm of a size.
+fn class(weight: usize) -> usize {
+    weight.max(1).ilog2() as usize
+}
+
+/// A contiguous list of batches that keeps itself short.
+pub struct Spine<B: MergeBatch> {
+    policy: MergePolicy,
+    entries: Vec<Entry<B>>,
+    queue: VecDeque<B>,
+    // Fuel a class has left, or owes if negative.
+    budgets: Vec<isize>,
+    lower: Antichain<B::Time>,
+    upper: Antichain<B::Time>,
+}
+
+impl<B: MergeBatch> Spine<B> {
+    /// An empty spine that starts at `lower`.
+    pub fn new(policy: MergePolicy, lower: Antichain<B::Time>) -> Self {
+        Spine { policy, entries: Vec::new(), queue: VecDeque::new(), budgets: Vec::new(), upper: lower.clone(), lower }
+    }
+    /// The last batch's upper bound, or where the spine starts.
+    pub fn upper(&self) -> &Antichain<B::Time> {
+        &self.upper
+    }
+    /// All batches, oldest first.
+    pub fn batches(&self) -> impl Iterator<Item = &B> {
+        self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter())
+    }
+    /// The batches up to `upper`, oldest first; nothing, if none ends there. Cost: linear in the entries and the result.
+    pub fn batches_through(&self, upper: &Antichain<B::Time>) -> Option<Vec<B>> {
+        let mut out = Vec::new();
+        if *upper == self.lower {
+            return Some(out);
+        }
+        for batch in self.entries.iter().flat_map(Entry::batches) {
+            out.push(batch.clone());
+            if batch.upper() == upper {
+                return Some(out);
+            }
+        }
+        // Bounds form a chain.
+        let index = self.queue.partition_point(|b| !upper.before_equal(b.upper()));
+        if self.queue.get(index)?.upper() != upper {
+            return None;
+        }
+        out.extend(self.queue.iter().take(index + 1).cloned());
+        Some(out)
+    }
+    /// The batches after `lower`, oldest first; nothing, if it is no bound here.
+    pub fn batches_after(&self, lower: &Antichain<B::Time>) -> Option<Vec<B>> {
+        if *lower == self.upper {
+            return Some(Vec::new());
+        }
+        // The bound is usually a late one: look from the end.
+        let index = self.queue.partition_point(|b| !lower.before_equal(b.lower()));
+        if self.queue.get(index).is_some_and(|b| b.lower() == lower) {
+            return Some(self.queue.range(index..).cloned().collect());
+        }
+        let mut out: Vec<B> = self.batches().skip_while(|b| b.lower() != lower).cloned().collect();
+        out.shrink_to_fit();
+        (!out.is_empty()).then_some(out)
+    }
+
+    /// Appends a batch, and pays for merging: admits what `cut` admits and works on open merges. True iff the list of
+    /// batches changed beyond the appended one.
+    ///
+    /// # Panics
+    /// If the batch's lower bound is not the list's upper, or its bounds are equal.
+    pub fn insert(
+        &mut self,
+        batch: B,
+        cut: &Antichain<B::Time>,
+        since: &mut dyn FnMut() -> Antichain<B::Time>,
+    ) -> bool {
+        assert!(*batch.lower() == self.upper, "lower {:?} must be the upper {:?}", batch.lower(), self.upper);
+        assert!(batch.upper() != batch.lower(), "a batch between equal bounds is nothing: {:?}", batch.upper());
+        assert!(batch.lower().before_equal(batch.upper()), "{:?} to {:?}", batch.lower(), batch.upper());
+        self.upper = batch.upper().clone();
+        // Two for one, so that a queue that may be admitted shrinks.
+        let mut credit = 2 * weight(&batch) as isize + 1;
+        self.queue.push_back(batch);
+        let mut changed = false;
+        while credit > 0 && self.admissible(cut) {
+            credit -= self.queue.front().map_or(0, weight) as isize;
+            changed |= self.admit(since);
+        }
+        changed
+    }
+
+    /// Merges on, for an idle worker; admits what `cut` admits. True iff work remains that could run now; `changed`
+    /// is set if the list of batches changed.
+    pub fn work(
+        &mut self,
+        fuel: &mut isize,
+        cut: &Antichain<B::Time>,
+        since: &mut dyn FnMut() -> Antichain<B::Time>,
+        changed: &mut bool,
+    ) -> bool {
+        loop {
+            self.open_merges(since);
+            let Some(index) = self.smallest(|_| true) else {
+                if *fuel <= 0 || !self.admissible(cut) {
+                    return self.admissible(cut);
+                }
+                *fuel -= 1;
+                let batch = self.queue.pop_front().expect("admissible");
+                self.entries.push(Entry::Single(batch));
+                continue;
+            };
+            if *fuel <= 0 {
+                return true;
+            }
+            *changed |= self.advance(index, fuel);
+        }
+    }
+
+    /// The sizes. `cut` tells which batches may merge now. Cost: linear in the number of batches.
+    pub fn stats(&self, cut: &Antichain<B::Time>) -> TraceStats {
+        let mut stats = TraceStats { queued: self.queue.len(), ..Default::default() };
+        for batch in self.batches() {
+            stats.batches += 1;
+            stats.updates += batch.len();
+            stats.bytes += batch.bytes();
+        }
+        for entry in &self.entries {
+            if let Entry::Merging(merging) = entry {
+                stats.open_merges += 1;
+                stats.merge_debt += merging.merger.remaining();
+            }
+        }
+        stats.merge_debt += self.queue.iter().take_while(|b| b.upper().before_equal(cut)).map(weight).sum::<usize>();
+        stats
+    }
+
+    fn admissible(&self, cut: &Antichain<B::Time>) -> bool {
+        self.queue.front().is_some_and(|b| b.upper().before_equal(cut))
+    }
+
+    /// Moves the oldest batch of the queue to the entries; it pays each class.
+    fn admit(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) -> bool {
+        let batch = self.queue.pop_front().expect("admissible");
+        let fuel = self.policy.fuel(weight(&batch));
+        self.entries.push(Entry::Single(batch));
+        for budget in &mut self.budgets {
+            // What is not used is not kept: fuel pays for merges that are open when a batch comes.
+            *budget = (*budget).min(0).saturating_add(fuel);
+        }
+        let mut changed = false;
+        loop {
+            self.open_merges(since);
+            self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
+            let Some(index) = self.smallest(|class| self.budgets[class] > 0) else { return changed };
+            let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
+            let class = merging.class;
+            let mut left = self.budgets[class];
+            changed |= self.advance(index, &mut left);
+            self.budgets[class] = left;
+        }
+    }
+
+    /// The open merge of least remaining work among those whose class is `wanted`.
+    fn smallest(&self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let open = self.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
+            Entry::Merging(merging) if wanted(merging.class) => Some((merging.merger.remaining(), index)),
+            _ => None,
+        });
+        open.min().map(|(_, index)| index)
+    }
+
+    /// Works on the merge at `index`; true iff that finished it.
+    fn advance(&mut self, index: usize, fuel: &mut isize) -> bool {
+        let Entry::Merging(merging) = &mut self.entries[index] else { unreachable!("a merge in progress") };
+        merging.merger.work(fuel);
+        if !merging.merger.is_done() {
+            return false;
+        }
+        let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
+        self.entries.insert(index, Entry::Single(merging.merger.finish()));
+        true
+    }
+
+    /// Starts merges of pairs that are due: the smallest first, one a class.
+    fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) {
+        while let Some((index, class)) = self.due() {
+            let Entry::Single(second) = self.entries.remove(index + 1) else { unreachable!("due pairs are single") };
+            let Entry::Single(first) = &self.entries[index] else { unreachable!("due pairs are single") };
+            let merger = B::begin_merge(first, &second, &since());
+            let merging = Merging { first: first.clone(), second, merger, class };
+            self.entries[index] = Entry::Merging(Box::new(merging));
+        }
+    }
+
+    /// The smallest pair of single entries of which the first is due and whose class has no merge: index and class.
+    fn due(&self) -> Option<(usize, usize)> {
+        let mut busy = [false; usize::BITS as usize + 1];
+        for entry in &self.entries {
+            if let Entry::Merging(merging) = entry {
+                busy[merging.class] = true;
+            }
+        }
+        let mut best: Option<(usize, usize)> = None;
+        let mut newer = 0;
+        for index in (0..self.entries.len().saturating_sub(1)).rev() {
+            newer = newer.max(class(self.entries[index + 1].weight()));
+            let (Entry::Single(first), Entry::Single(second)) = (&self.entries[index], &self.entries[index + 1]) else {
+                continue;
+            };
+            let total = weight(first) + weight(second);
+            let free = !busy[class(total)];
+            if class(weight(first)) <= newer && free && best.is_none_or(|(least, _)| total <= least) {
+                best = Some((total, index));
+            }
+        }
+        best.map(|(total, index)| (index, class(total)))
+    }
+
+    /// Checks that bounds are contiguous and each batch is sound. Cost: linear.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn check_invariants(&self) {
+        let mut lower = &self.lower;
+        for batch in self.batches() {
+            assert_eq!(batch.lower(), lower, "bounds touch");
+            assert_ne!(batch.lower(), batch.upper());
+            lower = batch.upper();
+            batch.check_invariants();
+        }
+        assert_eq!(lower, &self.upper);
+    }
+    /// Batches in the entries, those being merged included.
+    pub fn entry_count(&self) -> usize {
+        self.entries.iter().map(|e| e.batches().count()).sum()
+    }
+    /// How eagerly it merges.
+    pub fn policy(&self) -> &MergePolicy {
+        &self.policy
+    }
+}

@@ -1,0 +1,1 @@
+//! Views against naive ones.

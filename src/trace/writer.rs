@@ -1,0 +1,165 @@
+//! The arrange operator's end of a trace: inserts batches, pays for merging, publishes.
+//!
+//! It holds the trace weakly: with no reader left it goes on minting batches and keeps no trace. What is published
+//! is a reader as long as someone has the published arrangement. Before: `handle`. Next stop: `published`.
+#![forbid(unsafe_code)]
+
+use super::handle::{TraceBox, TraceHandle};
+use super::layers::start;
+use super::merge::MergeBatch;
+use super::policy::MergePolicy;
+use super::published::{Published, Shared};
+use super::readers::Readers;
+use super::spine::{Spine, TraceStats};
+use crate::order::Antichain;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync;
+
+/// The writing end of a trace.
+pub struct TraceWriter<B: MergeBatch> {
+    shared: Weak<TraceBox<B>>,
+    // The last batch's upper.
+    upper: Antichain<B::Time>,
+    publication: Option<Publication<B>>,
+}
+
+/// A shard that this writer publishes.
+struct Publication<B: MergeBatch> {
+    published: sync::Weak<Shared<B>>,
+    worker: usize,
+    // The frontier at the arrangement's output port, as far as it was told.
+    upper: Antichain<B::Time>,
+    // Keeps the trace; its since and cut are empty, for holds speak for those who read what is published.
+    _trace: TraceHandle<B>,
+}
+
+impl<B: MergeBatch> TraceWriter<B> {
+    /// A trace that starts at the least time, and its first reader, at that since and cut.
+    pub fn new(policy: MergePolicy) -> (TraceWriter<B>, TraceHandle<B>) {
+        let least = start::<B::Time>();
+        let shared = Rc::new(TraceBox {
+            spine: RefCell::new(Spine::new(policy, least.clone())),
+            readers: RefCell::new(Readers::new()),
+            committed: RefCell::new(least.clone()),
+        });
+        let writer = TraceWriter { shared: Rc::downgrade(&shared), upper: least.clone(), publication: None };
+        (writer, TraceHandle::register(shared, least.clone(), least))
+    }
+    /// The last batch's upper bound; the least time, if there is none.
+    pub fn upper(&self) -> &Antichain<B::Time> {
+        &self.upper
+    }
+    /// Whether anyone reads, or may.
+    pub fn is_read(&self) -> bool {
+        self.shared.strong_count() > 0
+    }
+
+    /// Appends a batch and pays for merging; what is published shows the batch, with the upper as it was.
+    ///
+    /// # Panics
+    /// If the batch's lower bound is not [`Self::upper`], or its bounds are equal.
+    pub fn insert(&mut self, batch: B) {
+        assert!(*batch.lower() == self.upper, "lower {:?} must be the upper {:?}", batch.lower(), self.upper);
+        assert!(batch.upper() != batch.lower(), "a batch between equal bounds is nothing: {:?}", batch.upper());
+        self.upper = batch.upper().clone();
+        self.retract();
+        if let Some(shared) = self.shared.upgrade() {
+            let cut = shared.cut();
+            shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
+            self.show(&shared);
+        }
+    }
+
+    /// Seals to the empty frontier: the input has closed. Nothing, if that was done.
+    pub fn seal_end(&mut self) {
+        if !self.upper.is_empty() {
+            self.insert(B::empty(self.upper.clone(), Antichain::new()));
+        }
+    }
+
+    /// Merges on while there is fuel. True iff work remains that could run now.
+    pub fn work(&mut self, fuel: &mut isize) -> bool {
+        self.retract();
+        let Some(shared) = self.shared.upgrade() else { return false };
+        let (cut, mut changed) = (shared.cut(), false);
+        let more = shared.spine.borrow_mut().work(fuel, &cut, &mut || self.commit(&shared), &mut changed);
+        if changed {
+            self.show(&shared);
+        }
+        more
+    }
+
+    /// Publishes this trace as the shard of `worker`, from now on and as long as anyone has `published`.
+    ///
+    /// Nothing, if no reader is left.
+    pub fn publish(&mut self, published: &Published<B>, worker: usize) {
+        if let Some(shared) = self.shared.upgrade() {
+            let trace = TraceHandle::register(shared.clone(), Antichain::new(), Antichain::new());
+            let published = sync::Arc::downgrade(published.shared());
+            let upper = start::<B::Time>();
+            self.publication = Some(Publication { published, worker, upper, _trace: trace });
+            self.show(&shared);
+        }
+    }
+
+    /// The frontier at the arrangement's output port has moved to `upper`: what is published has passed it.
+    pub fn advance_upper(&mut self, upper: &Antichain<B::Time>) {
+        self.retract();
+        let Some(publication) = &mut self.publication else { return };
+        assert!(publication.upper.before_equal(upper), "{upper:?} is before {:?}", publication.upper);
+        if publication.upper != *upper {
+            publication.upper = upper.clone();
+            let shared = self.shared.upgrade().expect("a publication keeps its trace");
+            self.show(&shared);
+        }
+    }
+
+    /// The sizes; nothing, if no reader is left.
+    pub fn stats(&self) -> Option<TraceStats> {
+        let shared = self.shared.upgrade()?;
+        let stats = shared.spine.borrow().stats(&shared.cut());
+        Some(stats)
+    }
+
+    /// Whether the debt of merges that could run now is past the policy's bound. Cost: that of `stats`.
+    pub fn is_overdue(&self) -> bool {
+        self.shared.upgrade().is_some_and(|shared| {
+            let spine = shared.spine.borrow();
+            spine.stats(&shared.cut()).merge_debt > spine.policy().debt_bound
+        })
+    }
+
+    /// Fixes the frontier at which the next merge folds, so that no reader is admitted before it.
+    fn commit(&self, shared: &TraceBox<B>) -> Antichain<B::Time> {
+        let mut since = shared.readers.borrow().since();
+        if let Some(publication) = &self.publication
+            && let Some(published) = publication.published.upgrade()
+        {
+            since = published.commit(publication.worker, since);
+        }
+        if !since.is_empty() {
+            let old = shared.committed.replace(since.clone());
+            assert!(old.before_equal(&since), "a since went back from {old:?} to {since:?}");
+        }
+        since
+    }
+
+    /// Replaces what is published.
+    fn show(&self, shared: &TraceBox<B>) {
+        if let Some(publication) = &self.publication
+            && let Some(published) = publication.published.upgrade()
+        {
+            let batches = shared.spine.borrow().batches().cloned().collect();
+            let since = shared.committed.borrow().clone();
+            published.replace(publication.worker, batches, since, publication.upper.clone());
+        }
+    }
+
+    /// Ends a publication that no one has any more.
+    fn retract(&mut self) {
+        if self.publication.as_ref().is_some_and(|p| p.published.strong_count() == 0) {
+            self.publication = None;
+        }
+    }
+}
