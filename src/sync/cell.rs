@@ -236,25 +236,25 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_load() {
         with_mutant("cell.load", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_store() {
         with_mutant("cell.store", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_leave() {
         with_mutant("cell.leave", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_balance() {
         with_mutant("cell.balance", || published(1, 1, None));
     }

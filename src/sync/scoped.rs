@@ -397,13 +397,13 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_inside() {
         with_mutant("scoped.inside", || gate(1, false, true));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "deadlock")]
     fn mutant_waiting() {
         with_mutant("monitor.waiting", || gate(1, false, false));
     }
