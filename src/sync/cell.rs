@@ -95,7 +95,8 @@ impl<T> ArcCell<T> {
         value
     }
 
-    /// Replaces the value. What was published before is dropped once its last reader has it no more. Lock-free.
+    /// Replaces the value. Lock-free. The cell's own reference to the value before is dropped here, or by a `load` that
+    /// was under way, on its thread.
     pub fn store(&self, value: Arc<T>) {
         let old = self.word.swap(Node::publish(value), ordering("cell.store", Ordering::AcqRel));
         let readers = (old / READER) as i64;
@@ -236,25 +237,25 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_load() {
         with_mutant("cell.load", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_store() {
         with_mutant("cell.store", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_leave() {
         with_mutant("cell.leave", || published(1, 1, None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_balance() {
         with_mutant("cell.balance", || published(1, 1, None));
     }

@@ -212,7 +212,7 @@ impl<T: Send + Sync> Writer<T> {
 
     /// An empty segment, held by the writer and all readers.
     fn fresh(&self) -> *mut Segment<T> {
-        let spare = self.shared.spare.0.swap(null_mut(), Ordering::Acquire);
+        let spare = self.shared.spare.0.swap(null_mut(), ordering("log.reuse", Ordering::Acquire));
         if spare.is_null() {
             return Segment::allocate(self.readers + 1);
         }
@@ -365,7 +365,7 @@ mod tests {
                     let until = if index == 1 { 777 } else { 10_000 };
                     let mut expected = 0;
                     while expected < until {
-                        match reader.next(|entry: &Box<u64>| **entry) {
+                        match reader.next(|entry| *entry) {
                             Some(entry) => {
                                 assert_eq!(entry, expected);
                                 expected += 1;
@@ -376,7 +376,7 @@ mod tests {
                 })
             })
             .collect();
-        (0..10_000).for_each(|n| writer.append(Box::new(n)));
+        (0..10_000u64).for_each(|n| writer.append(n));
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
@@ -445,83 +445,97 @@ mod models {
     use super::*;
     use loom::thread;
 
-    fn read(reader: &mut Reader<Arc<usize>>, count: usize) {
-        let mut expected = 0;
-        while expected < count {
-            match reader.next(|entry| **entry) {
-                Some(entry) => {
-                    assert_eq!(entry, expected);
-                    expected += 1;
-                }
-                None => thread::yield_now(),
-            }
+    /// Reads up to `tries` entries, without waiting; returns how many it has read in all.
+    fn read(reader: &mut Reader<Arc<usize>>, mut expected: usize, tries: usize) -> usize {
+        for _ in 0..tries {
+            let Some(entry) = reader.next(|entry| **entry) else { break };
+            assert_eq!(entry, expected);
+            expected += 1;
         }
+        expected
     }
 
-    /// Readers of which each stops, and is dropped, after its number of entries. Entries are Arcs, so that loom sees one
-    /// lost or dropped twice.
-    fn pass(count: usize, stops: &'static [usize], preemptions: Option<usize>) {
+    /// Per reader: how often it tries to read beside the writer; and whether it is then dropped there, or reads the
+    /// rest after. Entries are Arcs, so that loom sees one lost or dropped twice.
+    fn pass(count: usize, plans: &'static [(usize, bool)], preemptions: Option<usize>) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = preemptions;
         builder.check(move || {
-            let (mut writer, readers) = broadcast(stops.len());
+            let (mut writer, readers) = broadcast(plans.len());
             let threads: Vec<_> = readers
                 .into_iter()
-                .zip(stops)
-                .map(|(mut reader, &stop)| thread::spawn(move || read(&mut reader, stop)))
+                .zip(plans)
+                .map(|(mut reader, &(tries, goes))| {
+                    thread::spawn(move || {
+                        let read = read(&mut reader, 0, tries);
+                        (!goes).then_some((reader, read))
+                    })
+                })
                 .collect();
             (0..count).for_each(|n| writer.append(Arc::new(n)));
             drop(writer);
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            for thread in threads {
+                if let Some((mut reader, so_far)) = thread.join().unwrap() {
+                    assert_eq!(read(&mut reader, so_far, count + 1), count);
+                    assert!(reader.is_empty());
+                }
+            }
         });
     }
 
     #[test]
     fn one_reader() {
-        pass(3, &[3], None);
+        pass(3, &[(3, false)], None);
     }
 
     #[test]
     fn two_readers() {
-        pass(3, &[3, 3], Some(2));
+        pass(3, &[(3, false), (3, false)], Some(2));
     }
 
     #[test]
     fn a_reader_goes() {
-        pass(3, &[1], None);
+        pass(3, &[(1, true)], None);
     }
 
     #[test]
     fn one_of_two_goes() {
-        pass(3, &[3, 1], Some(2));
+        pass(3, &[(2, false), (1, true)], Some(2));
     }
 
+    /// Through three segments, so that one comes back.
     #[test]
     fn reuse() {
-        pass(5, &[5], Some(3));
+        pass(5, &[(5, false)], Some(3));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_filled() {
-        with_mutant("log.filled", || pass(2, &[2], None));
+        with_mutant("log.filled", || pass(2, &[(2, false)], None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_next() {
-        with_mutant("log.next", || pass(3, &[3], None));
+        with_mutant("log.next", || pass(3, &[(3, false)], None));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_pass() {
-        with_mutant("log.pass", || pass(1, &[1, 1], Some(2)));
+        with_mutant("log.pass", || pass(1, &[(1, false), (1, false)], Some(2)));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_leave() {
-        with_mutant("log.leave", || pass(5, &[5], Some(3)));
+        with_mutant("log.leave", || pass(5, &[(5, false)], Some(3)));
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mutant_reuse() {
+        with_mutant("log.reuse", || pass(5, &[(5, false)], Some(3)));
     }
 }

@@ -160,15 +160,15 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::super::Parker;
-    use super::super::shim::{Arc, with_mutant};
+    use super::super::shim::{Arc, Kept, with_mutant};
     use super::*;
     use loom::thread;
 
     /// One thread changes the value, the other waits for it, blocked.
     fn blocked() {
         loom::model(|| {
-            let monitor = Arc::new(Monitor::new(false));
-            let theirs = monitor.clone();
+            let monitor = Kept::new(Arc::new(Monitor::new(false)));
+            let theirs = Arc::clone(&monitor);
             let thread = thread::spawn(move || {
                 *theirs.lock() = true;
                 theirs.notify_all();
@@ -187,10 +187,10 @@ mod models {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(move || {
-            let monitor = Arc::new(Monitor::new(false));
-            let parker = Parker::new();
-            let waker = parker.unparker().waker();
-            let theirs = monitor.clone();
+            let monitor = Kept::new(Arc::new(Monitor::new(false)));
+            let parker = Kept::new(Parker::new());
+            let waker = Kept::new(parker.unparker().waker());
+            let theirs = Arc::clone(&monitor);
             let thread = thread::spawn(move || {
                 *theirs.lock() = true;
                 theirs.notify_all();
@@ -223,13 +223,13 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "deadlock")]
     fn mutant_waiting() {
         with_mutant("monitor.waiting", blocked);
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "deadlock")]
     fn mutant_late() {
         registered(true);
     }

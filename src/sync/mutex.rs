@@ -57,7 +57,7 @@ mod tests {
         let mutex = Mutex::new(1);
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             *mutex.lock() = 2;
-            let _guard = mutex.lock_again_fails();
+            mutex.panic_while_held();
         }));
         assert!(unwound.is_err());
         assert_eq!(*mutex.lock(), 2);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     impl Mutex<i32> {
-        fn lock_again_fails(&self) {
+        fn panic_while_held(&self) {
             let _held = self.lock();
             assert!(self.try_lock().is_none());
             std::panic::resume_unwind(Box::new("held"));

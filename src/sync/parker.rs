@@ -206,7 +206,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use super::super::shim::{AtomicUsize, with_mutant};
+    use super::super::shim::{AtomicUsize, Kept, with_mutant};
     use super::*;
     use loom::thread;
 
@@ -215,11 +215,11 @@ mod models {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = (wakers > 1).then_some(3);
         builder.check(move || {
-            let parker = Parker::new();
-            let published = Arc::new(AtomicUsize::new(0));
+            let parker = Kept::new(Parker::new());
+            let published = Kept::new(Arc::new(AtomicUsize::new(0)));
             let threads: Vec<_> = (0..wakers)
                 .map(|_| {
-                    let (published, unparker) = (published.clone(), parker.unparker());
+                    let (published, unparker) = (Arc::clone(&published), parker.unparker());
                     thread::spawn(move || {
                         published.fetch_add(1, Ordering::Relaxed);
                         unparker.unpark();
@@ -236,9 +236,9 @@ mod models {
     /// One wake-up: after one park, what came before it is there.
     fn visible() {
         loom::model(|| {
-            let parker = Parker::new();
-            let published = Arc::new(AtomicUsize::new(0));
-            let (theirs, unparker) = (published.clone(), parker.unparker());
+            let parker = Kept::new(Parker::new());
+            let published = Kept::new(Arc::new(AtomicUsize::new(0)));
+            let (theirs, unparker) = (Arc::clone(&published), parker.unparker());
             let thread = thread::spawn(move || {
                 theirs.store(1, Ordering::Relaxed);
                 unparker.unpark();
@@ -265,19 +265,19 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "deadlock")]
     fn mutant_lock() {
         with_mutant("parker.lock", || wake_up(1));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "assertion")]
     fn mutant_unpark() {
         with_mutant("parker.unpark", visible);
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "assertion")]
     fn mutant_consume() {
         with_mutant("parker.consume", visible);
     }

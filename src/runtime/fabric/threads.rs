@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn a_small_limit_starves_nobody() {
         let mut ends = threads::<usize, ()>(3);
-        for from in 1..3 {
-            (0..1000).for_each(|_| ends[from].send(0, from));
+        for end in &mut ends[1..] {
+            (0..1000).for_each(|_| end.send(0, end.index));
         }
         let mut by = [0; 3];
         (0..100).for_each(|_| {
