@@ -152,12 +152,3 @@ pub(crate) fn typed<T: Timestamp>(frontier: &Antichain<Coords>) -> Antichain<T> 
         many => many.iter().map(T::from_coords).collect(),
     }
 }
-
-/// A frontier without its type.
-pub(crate) fn untyped<T: Timestamp>(frontier: &Antichain<T>) -> Antichain<Coords> {
-    match frontier.elements() {
-        [] => Antichain::new(),
-        [one] => Antichain::from_elem(one.to_coords()),
-        many => many.iter().map(T::to_coords).collect(),
-    }
-}

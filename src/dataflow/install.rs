@@ -18,6 +18,12 @@ pub trait HistoryHold: Send {
     fn move_to(&mut self, first: &Coords);
 }
 
+/// A handle that the closure makes: one object on all workers.
+pub trait SharedHandle: Any + Send + Sync {
+    /// All workers have left the closure, and its result was handed over: from now on the handles' own users decide.
+    fn installed(&self) {}
+}
+
 /// Takes the hold of one import.
 pub type TakeHold = Box<dyn FnOnce() -> Box<dyn HistoryHold> + Send>;
 
@@ -40,7 +46,7 @@ pub struct InstallShared {
 }
 
 struct State {
-    handles: Vec<Arc<dyn Any + Send + Sync>>,
+    handles: Vec<(Arc<dyn Any + Send + Sync>, Arc<dyn SharedHandle>)>,
     first: Option<Coords>,
     holds: Vec<Box<dyn HistoryHold>>,
     digests: Vec<Option<u64>>,
@@ -76,17 +82,17 @@ impl InstallShared {
     }
 
     /// The `index`-th handle: made by the first worker that gets there.
-    pub fn handle<H: Send + Sync + 'static>(&self, index: usize, make: impl Fn() -> H) -> Arc<H> {
-        let existing = self.state.lock().handles.get(index).cloned();
+    pub fn handle<H: SharedHandle>(&self, index: usize, make: impl Fn() -> H) -> Arc<H> {
+        let existing = self.state.lock().handles.get(index).map(|handle| handle.0.clone());
         let any = match existing {
             Some(any) => any,
             None => {
-                let made: Arc<dyn Any + Send + Sync> = Arc::new(make());
+                let made = Arc::new(make());
                 let mut state = self.state.lock();
                 match state.handles.get(index) {
-                    Some(any) => any.clone(),
+                    Some(handle) => handle.0.clone(),
                     None => {
-                        state.handles.push(made.clone());
+                        state.handles.push((made.clone(), made.clone()));
                         made
                     }
                 }
@@ -184,6 +190,6 @@ impl InstallShared {
     /// Ends the install's own session of every handle.
     pub fn release_handles(&self) {
         let handles = std::mem::take(&mut self.state.lock().handles);
-        drop(handles);
+        handles.iter().for_each(|(_, handle)| handle.installed());
     }
 }

@@ -15,10 +15,9 @@ mod updates;
 
 pub use capability::{Capability, CapabilitySet, NotHeld, Token};
 pub use core::Stamp;
-pub(crate) use core::{Core, typed, untyped};
+pub(crate) use core::Core;
 pub use edge::Payload;
-pub(crate) use edge::Outlet;
-pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, TakeHold};
+pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, SharedHandle, TakeHold};
 pub use node::{Fuel, InputPort, OutgoingStamp, OutputPort, QUANTUM, Stamped};
 pub(crate) use node::{Closure, Node};
 pub(crate) use run::Dataflow;

@@ -54,6 +54,7 @@ pub(crate) struct Dataflow {
     closed: Vec<u32>,
     unpropagated: bool,
     failed: bool,
+    imported_by: Vec<Box<dyn FnOnce()>>,
 }
 
 impl Dataflow {
@@ -86,6 +87,7 @@ impl Dataflow {
             closed: Vec::new(),
             unpropagated: false,
             failed: false,
+            imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
         for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
             let scope = slot.outputs.first().or(slot.inputs.first());
@@ -334,5 +336,8 @@ impl Drop for Dataflow {
         // From here on nothing is counted: what this worker drops now is not what it gave up.
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
+        self.imported_by.drain(..).for_each(|forget| forget());
+        let id = self.core.id;
+        self.core.local.offers.borrow_mut().retain(|offer, _| (offer >> 32) as u32 != id);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::core::{Core, Stamp};
 use super::edge::{Consumer, EachMessage, Outlet, Payload, PortQueue, Receive, Stage, StageQueue};
-use super::install::{InstallFault, InstallShared, TakeHold};
+use super::install::{InstallFault, InstallShared, SharedHandle, TakeHold};
 use super::node::{Connected, InputPort, Node, OutputPort};
 use super::run::NodeSlot;
 use crate::order::{Coords, MAX_COORDINATES, Product, Timestamp};
@@ -42,6 +42,9 @@ pub(crate) struct Build {
     /// The scope around each scope.
     parents: RefCell<Vec<ScopeId>>,
     handles: Cell<usize>,
+    offers: Cell<u32>,
+    /// Run when the dataflow ends: it hears of nobody's batches any more.
+    pub(crate) imported_by: RefCell<Vec<Box<dyn FnOnce()>>>,
 }
 
 impl Build {
@@ -63,6 +66,8 @@ impl Build {
             maxima: RefCell::new(vec![Rc::new(maxima)]),
             parents: RefCell::new(vec![ScopeId(0)]),
             handles: Cell::new(0),
+            offers: Cell::new(0),
+            imported_by: RefCell::default(),
         })
     }
 
@@ -75,10 +80,16 @@ impl Build {
     }
 
     /// The next handle that the closure makes: one object on all workers.
-    pub(crate) fn handle<H: Send + Sync + 'static>(&self, make: impl Fn() -> H) -> Arc<H> {
+    pub(crate) fn handle<H: SharedHandle>(&self, make: impl Fn() -> H) -> Arc<H> {
         let index = self.handles.replace(self.handles.get() + 1);
         self.note(("handle", std::any::type_name::<H>()));
         self.install.handle(index, make)
+    }
+
+    /// A number for what this dataflow offers to others on its worker; the same on all workers.
+    pub(crate) fn next_offer(&self) -> u64 {
+        let index = self.offers.replace(self.offers.get() + 1);
+        (u64::from(self.core.id) << 32) | u64::from(index)
     }
 
     pub(crate) fn with_graph<O>(&self, f: impl FnOnce(&mut GraphBuilder) -> O) -> O {
@@ -433,6 +444,12 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
     /// An output, reached from every input made before it.
     pub(crate) fn output<C: Payload>(&mut self) -> (OutputPort<T, C>, Stream<'s, T, C>) {
         self.output_by(Summary::identity(T::COORDINATES))
+    }
+
+    /// Connects the input made last with all outputs made before it: those of a feedback, which come first.
+    pub(crate) fn connect_back(&mut self, summary: Summary) {
+        let input = *self.inputs.last().expect("called after an input was made");
+        self.internal.extend(self.outputs.iter().map(|output| (input, *output, summary)));
     }
 
     /// An output that is reached from no input, but born with a capability at the first time.

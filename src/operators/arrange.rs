@@ -21,6 +21,7 @@ use crate::trace::{
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The arrangement of a collection of (key, val) as kpg stores it.
 pub type ArrangedByKey<'s, T, K, V, R> = Arranged<'s, TraceHandle<OrdBatch<K, V, T, R>>>;
@@ -76,7 +77,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
     {
         let (output, stream) = builder.output();
         builder.watch_outputs();
-        let policy = policy.unwrap_or_else(|| builder.core().local.merge_policy);
+        let policy = policy.or_else(|| builder.core().local.defaults.downcast_ref().copied()).unwrap_or_default();
         let (writer, trace) = TraceWriter::new(policy);
         let writer = Rc::new(RefCell::new(writer));
         let importers = Importers::default();
@@ -114,8 +115,6 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.writer.borrow_mut().work(&mut fuel.0)
     }
 }
-use std::sync::Arc;
-
 struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     input: InputPort<T, Chunk<(K, V), T, R>>,
     batcher: Batcher<(K, V), T, R>,

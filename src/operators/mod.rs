@@ -1,9 +1,23 @@
-//! operators
+//! Operators: what dataflows are made of.
+//!
+//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join`, `reduce` (driver) and `reduce_key`
+//! (algorithm), `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing between dataflows),
+//! `custom` (operators of your own). Next stop up: `client`.
 #![forbid(unsafe_code)]
+
+mod arrange;
 mod arranged;
 mod collection;
+mod exchange;
 mod history;
 mod join;
+mod publish;
+mod reduce;
 mod reduce_key;
+mod variable;
+
+pub use arrange::{ArrangedByKey, ArrangedBySelf};
 pub use arranged::Arranged;
 pub use collection::{Chunk, Collection};
+pub use publish::{Imported, PublishedArrangement};
+pub use variable::Variable;

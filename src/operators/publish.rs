@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
-use crate::dataflow::{CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope};
+use crate::dataflow::{CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle};
 use crate::order::{Antichain, Coords, Lattice, Timestamp};
 use crate::runtime::{DataflowId, Local, Query, Wake};
 use crate::trace::{
@@ -69,8 +69,10 @@ struct PublishedCore<B: MergeBatch> {
     published: Published<B>,
     query: Arc<Query>,
     offer: u64,
-    engine: usize,
+    engine: u64,
 }
+
+impl<B: MergeBatch + Send + Sync> SharedHandle for PublishedCore<B> {}
 
 impl<B: MergeBatch + Send + Sync> Wake for PublishedCore<B> {
     fn wake(&self) {
@@ -83,7 +85,7 @@ impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
     pub fn publish(&self) -> PublishedArrangement<B> {
         let build = self.stream.scope.build.clone();
         let local = build.local().clone();
-        let (query, peers, engine) = (build.install.query.clone(), local.peers, local.engine());
+        let (query, peers, engine) = (build.install.query.clone(), local.peers, local.engine);
         let offer = build.next_offer();
         let core = build.handle(|| PublishedCore {
             published: Published::<B>::new(peers),
@@ -135,12 +137,13 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         let build = scope.build.clone();
         let local = build.local().clone();
         let offers = local.offers.borrow();
-        let offer = offers.get(&self.core.offer).filter(|_| self.core.engine == local.engine());
+        let offer = offers.get(&self.core.offer).filter(|_| self.core.engine == local.engine);
         let offer = offer.and_then(|offer| offer.downcast_ref::<Offer<B>>());
         let trace = offer.and_then(|offer| offer.trace.register_committed());
         let importers = offer.map(|offer| offer.importers.clone());
         drop(offers);
         build.install.note_import(self.core.query.id);
+        self.core.query.add_importer(&build.install.query);
         let trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
             scope.fail(InstallFault::Source(self.core.query.name.clone()));
             TraceWriter::new(MergePolicy::default()).1

@@ -34,6 +34,10 @@ impl<V: Copy + Ord, T: Timestamp, R: Semigroup> History<V, T, R> {
         History { edits: Vec::new(), next: 0, past: Vec::new() }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.edits.len()
+    }
+
     pub(crate) fn push(&mut self, val: V, time: T, diff: R) {
         self.edits.push((val, time, diff));
     }

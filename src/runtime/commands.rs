@@ -4,9 +4,11 @@
 use super::message::DataflowId;
 use super::query::Ending;
 use super::worker::Local;
-use crate::sync::Mutex;
+use crate::sync::Monitor;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Builds a dataflow on the worker that executes it.
 pub trait Install: Send + Sync {
@@ -27,39 +29,72 @@ pub enum Command {
 
 /// The log of commands of one engine.
 ///
-/// Kept whole for the slowest worker; what all have executed is dropped.
-#[derive(Default)]
+/// Kept for the slowest worker; what all have executed is dropped.
 pub struct CommandLog {
-    inner: Mutex<Log>,
+    inner: Monitor<Log>,
 }
 
-#[derive(Default)]
 struct Log {
     dropped: usize,
-    commands: std::collections::VecDeque<Command>,
+    commands: VecDeque<Command>,
     executed: Vec<usize>,
+}
+
+impl Log {
+    fn executed_by_all(&self) -> usize {
+        self.executed.iter().copied().min().expect("an engine has a worker")
+    }
 }
 
 impl CommandLog {
     /// A log that `workers` workers read.
     pub fn new(workers: usize) -> Self {
-        CommandLog { inner: Mutex::new(Log { executed: vec![0; workers], ..Log::default() }) }
+        let log = Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers] };
+        CommandLog { inner: Monitor::new(log) }
     }
 
-    /// Appends what `make` gives, in one piece with whatever it decides.
-    pub fn append(&self, command: Command) {
-        self.inner.lock().commands.push_back(command);
+    /// Appends a command; gives how many there are then.
+    pub fn append(&self, command: Command) -> usize {
+        let mut log = self.inner.lock();
+        log.commands.push_back(command);
+        log.dropped + log.commands.len()
     }
 
     /// The command after the first `done`, for the worker that has executed `done` of them.
     pub fn next(&self, worker: usize, done: usize) -> Option<Command> {
         let mut log = self.inner.lock();
+        let moved = log.executed[worker] != done;
         log.executed[worker] = done;
-        let all = log.executed.iter().copied().min().expect("an engine has a worker");
-        while log.dropped < all {
-            log.commands.pop_front();
-            log.dropped += 1;
+        if moved {
+            let all = log.executed_by_all();
+            while log.dropped < all {
+                log.commands.pop_front();
+                log.dropped += 1;
+            }
         }
-        log.commands.get(done - log.dropped).cloned()
+        let next = log.commands.get(done - log.dropped).cloned();
+        drop(log);
+        if moved {
+            self.inner.notify_all();
+        }
+        next
+    }
+
+    /// Whether all workers have executed the first `count` commands.
+    pub fn is_executed(&self, count: usize) -> bool {
+        self.inner.lock().executed_by_all() >= count
+    }
+
+    /// Waits until something was executed, or the deadline; true iff all workers have executed the first `count`.
+    pub fn wait_executed(&self, count: usize, deadline: Instant) -> bool {
+        let mut log = self.inner.lock();
+        while log.executed_by_all() < count {
+            let (guard, timed_out) = self.inner.wait(log, Some(deadline));
+            log = guard;
+            if timed_out {
+                return log.executed_by_all() >= count;
+            }
+        }
+        true
     }
 }

@@ -115,6 +115,7 @@ pub struct Query {
 struct State {
     ending: Option<Ending>,
     waiters: Vec<Weak<dyn Wake>>,
+    importers: Vec<Weak<Query>>,
 }
 
 impl fmt::Debug for Query {
@@ -149,19 +150,36 @@ impl Query {
         state.waiters.push(waiter);
     }
 
-    /// Ends the query, unless it has ended; wakes every waiter. True iff this call ended it.
+    /// Notes that `importer` imports from this query, and so gets an error when this one ends.
+    pub fn add_importer(&self, importer: &Arc<Query>) {
+        let mut state = self.state.lock();
+        state.importers.retain(|w| w.strong_count() > 0);
+        if !state.importers.iter().any(|w| std::ptr::eq(w.as_ptr(), Arc::as_ptr(importer))) {
+            state.importers.push(Arc::downgrade(importer));
+        }
+    }
+
+    /// Ends the query, unless it has ended; wakes every waiter, and transitively its importers'. True iff this call
+    /// ended it.
     pub fn end(&self, ending: Ending) -> bool {
-        let waiters = {
+        let (waiters, importers) = {
             let mut state = self.state.lock();
             if state.ending.is_some() {
                 return false;
             }
-            state.ending = Some(ending);
-            std::mem::take(&mut state.waiters)
+            state.ending = Some(ending.clone());
+            (std::mem::take(&mut state.waiters), std::mem::take(&mut state.importers))
         };
         // Outside the lock: a waiter's own lock may be held by someone who asks for the ending.
         for waiter in waiters.iter().filter_map(Weak::upgrade) {
             waiter.wake();
+        }
+        for importer in importers.iter().filter_map(Weak::upgrade) {
+            let ending = match &ending {
+                Ending::Shutdown => Ending::Shutdown,
+                ending => Ending::Source { query: self.name.clone(), ending: Box::new(ending.clone()) },
+            };
+            importer.end(ending);
         }
         true
     }

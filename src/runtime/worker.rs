@@ -101,13 +101,36 @@ pub struct Local {
     pub stepping: Cell<bool>,
     /// This worker's memory.
     pub arena: Arena,
+    /// Tells this engine from others in the process.
+    pub engine: u64,
+    /// What the floors above want at hand on each worker; they know its type.
+    pub defaults: Box<dyn Any>,
 }
 
 impl Local {
+    /// Charges what is allocated to `tag`, if there is one, until the guard is dropped.
+    pub fn shared_tag(&self, tag: Option<kpg_arena::Tag>) -> Option<kpg_arena::EnteredTag> {
+        tag.map(|tag| tag.enter())
+    }
+
     /// Puts a dataflow on the list of active ones. The caller's flag keeps it from being listed twice.
     pub fn schedule(&self, dataflow: DataflowId) {
         self.active.borrow_mut().push_back(dataflow);
     }
+}
+
+/// What a worker is given when it is made.
+pub struct Setup {
+    /// The engine's log of commands.
+    pub commands: Arc<CommandLog>,
+    /// How others reach each worker.
+    pub mailboxes: Arc<[Arc<Mailbox>]>,
+    /// The worker's memory.
+    pub arena: Arena,
+    /// Tells this engine from others in the process.
+    pub engine: u64,
+    /// See [`Local::defaults`].
+    pub defaults: Box<dyn Any>,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -133,7 +156,8 @@ pub struct Worker {
 
 impl Worker {
     /// Worker `fabric.index()` of an engine.
-    pub fn new(fabric: AnyFabric, commands: Arc<CommandLog>, mailboxes: Arc<[Arc<Mailbox>]>, arena: Arena) -> Self {
+    pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
+        let Setup { commands, mailboxes, arena, engine, defaults } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -147,6 +171,8 @@ impl Worker {
             built: RefCell::default(),
             stepping: Cell::new(false),
             arena,
+            engine,
+            defaults,
         });
         Worker {
             local,

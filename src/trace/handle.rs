@@ -126,6 +126,11 @@ impl<B: MergeBatch> Clone for WeakTrace<B> {
 }
 
 impl<B: MergeBatch> WeakTrace<B> {
+    /// A new reader from where times have been folded so far, whose cut is the last bound; nothing, if the trace is gone.
+    pub fn register_committed(&self) -> Option<TraceHandle<B>> {
+        let since = self.shared.upgrade()?.committed.borrow().clone();
+        self.register(&since)
+    }
     /// A new reader from `since` on, whose cut is the last bound; nothing, if the trace is gone.
     ///
     /// # Panics

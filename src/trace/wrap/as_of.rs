@@ -5,6 +5,7 @@
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::{pass_cursor, pass_registration};
 use crate::order::{Antichain, Lattice};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// A cursor whose times are joined with one time.
@@ -62,21 +63,25 @@ impl<B: Batch> Batch for AsOfBatch<B> {
     }
 }
 
-/// A trace whose times are joined with one time.
+/// A trace whose times are joined with one time, which may become known after the trace was made, but before it is read.
 #[derive(Clone)]
 pub struct AsOfTrace<Tr: Trace> {
     inner: Tr,
-    time: Tr::Time,
+    time: Rc<OnceCell<Tr::Time>>,
 }
 
 impl<Tr: Trace> AsOfTrace<Tr> {
     /// A view of `inner` as of `time`.
     pub fn new(inner: Tr, time: Tr::Time) -> Self {
+        AsOfTrace { inner, time: Rc::new(OnceCell::from(time)) }
+    }
+    /// A view of `inner` as of a time that is set before the first read.
+    pub fn pending(inner: Tr, time: Rc<OnceCell<Tr::Time>>) -> Self {
         AsOfTrace { inner, time }
     }
     /// A view of a batch that the trace's arrangement delivers.
     pub fn wrap(&self, batch: Tr::Batch) -> AsOfBatch<Tr::Batch> {
-        AsOfBatch::new(batch, self.time)
+        AsOfBatch::new(batch, *self.time.get().expect("the time is set before the first read"))
     }
     /// The trace viewed.
     pub fn inner(&self) -> &Tr {

@@ -1,0 +1,452 @@
+//! Inputs: updates from any thread into a dataflow, bounded, at times that go forward.
+//!
+//! ```text
+//! session, session, … ─ chunks ─▶ a queue a worker ─ taken whole, with the frontier, under one lock ─▶ input node
+//! ```
+//! Invariants: a session's updates are queued before its time moves; a worker takes queue and frontier together; so what
+//! it takes is at or after the capability it holds. The input's time is the meet over its live sessions.
+#![forbid(unsafe_code)]
+
+use super::error::Error;
+use super::waiting;
+use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Node, OutputPort, Scope, SharedHandle, Updates};
+use crate::operators::{Chunk, Collection, PublishedArrangement};
+use crate::order::{Antichain, Coords, PartialOrder, Semigroup, Timestamp};
+use crate::runtime::{DataflowId, Mailbox, Query, Wake};
+use crate::sync::Monitor;
+use crate::trace::MergeBatch;
+use kpg_columnar::Columnar;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Updates that a session gathers before it queues them.
+const CHUNK: usize = 1024;
+
+/// Updates that wait in an input before `insert` waits, unless configured.
+pub(crate) const CAPACITY: usize = 1 << 20;
+
+struct Session<T> {
+    /// None: the dataflow's first time, as long as that is not known.
+    time: Option<T>,
+    follows: bool,
+}
+
+struct State<T: Timestamp, D: Columnar, R: Semigroup> {
+    sessions: Vec<Option<Session<T>>>,
+    first: Option<T>,
+    /// The install's own session.
+    installing: bool,
+    queues: Vec<Vec<Updates<D, T, R>>>,
+    queued: usize,
+    capacity: usize,
+    turn: usize,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
+    fn time(&self, session: usize) -> T {
+        let session = self.sessions[session].as_ref().expect("a live session's number");
+        session.time.or(self.first).unwrap_or_else(T::minimum)
+    }
+    fn frontier(&self) -> Antichain<T> {
+        let first = self.first.unwrap_or_else(T::minimum);
+        let sessions = self.sessions.iter().flatten().map(|session| session.time.unwrap_or(first));
+        sessions.chain(self.installing.then_some(first)).collect()
+    }
+    fn open(&mut self, session: Session<T>) -> usize {
+        match self.sessions.iter().position(Option::is_none) {
+            Some(index) => {
+                self.sessions[index] = Some(session);
+                index
+            }
+            None => {
+                self.sessions.push(Some(session));
+                self.sessions.len() - 1
+            }
+        }
+    }
+}
+
+struct InputCore<T: Timestamp, D: Columnar, R: Semigroup> {
+    state: Monitor<State<T, D, R>>,
+    query: Arc<Query>,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    dataflow: DataflowId,
+    node: u32,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
+    fn wake_workers(&self) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.activate(self.dataflow, self.node));
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> SharedHandle for InputCore<T, D, R> {
+    fn installed(&self) {
+        self.state.lock().installing = false;
+        self.wake_workers();
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Wake for InputCore<T, D, R> {
+    fn wake(&self) {
+        drop(self.state.lock());
+        self.state.notify_all();
+    }
+}
+
+/// One session of an input: `Send`, for one thread at a time; clone it for others.
+///
+/// Updates are gathered and queued when there are many, at `flush`, and when the time moves. The input's time is the meet
+/// over its live sessions; dropping one releases it, dropping the last closes the input.
+pub struct Input<T: Timestamp, D: Columnar, R: Semigroup = i64> {
+    core: Arc<InputCore<T, D, R>>,
+    session: usize,
+    time: Option<T>,
+    follows: bool,
+    buffer: Updates<D, T, R>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> fmt::Debug for Input<T, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Input of {:?} at {:?}", self.core.query, self.time)
+    }
+}
+
+impl<'s, T: Timestamp> Scope<'s, T> {
+    /// An input, and the collection of what is put in. It starts at the dataflow's first time.
+    pub fn input<D: Columnar>(&self) -> (Input<T, D, i64>, Collection<'s, T, D, i64>) {
+        self.input_with::<D, i64>(CAPACITY)
+    }
+
+    /// As `input`, with diffs of another type, and at most about `capacity` updates that wait.
+    pub fn input_with<D: Columnar, R: Semigroup>(
+        &self,
+        capacity: usize,
+    ) -> (Input<T, D, R>, Collection<'s, T, D, R>) {
+        let mut builder = self.node("input");
+        let (output, stream) = builder.source();
+        let build = self.build.clone();
+        let (local, query) = (build.local().clone(), build.install.query.clone());
+        let core = build.handle(|| InputCore::<T, D, R> {
+            state: Monitor::new(State {
+                sessions: Vec::new(),
+                first: None,
+                installing: true,
+                queues: (0..local.peers).map(|_| Vec::new()).collect(),
+                queued: 0,
+                capacity,
+                turn: 0,
+            }),
+            query: query.clone(),
+            mailboxes: local.mailboxes.clone(),
+            dataflow: build.core.id,
+            node: builder.index,
+        });
+        let waiter: std::sync::Weak<InputCore<T, D, R>> = Arc::downgrade(&core);
+        query.register(waiter);
+        let session = core.state.lock().open(Session { time: None, follows: false });
+        let node = InputNode { core: core.clone(), worker: local.index, output, capabilities: CapabilitySet::new() };
+        builder.finish(Interest::Held, node);
+        let input = Input { core, session, time: None, follows: false, buffer: Updates::default() };
+        (input, Collection::new(stream))
+    }
+
+    /// A collection that is `data` at the dataflow's first time and never changes. Worker 0's iterator counts.
+    pub fn constant<D: Columnar>(&self, data: impl IntoIterator<Item = D>) -> Collection<'s, T, D, i64> {
+        let mut builder = self.node("constant");
+        let (output, stream) = builder.source();
+        let mut updates = Updates::<D, T, i64>::default();
+        if self.index() == 0 {
+            for datum in data {
+                updates.push(datum.borrow(), T::minimum(), 1);
+            }
+        }
+        builder.finish(Interest::Held, Constant { output, updates: Some(updates), capability: CapabilitySet::new() });
+        Collection::new(stream)
+    }
+
+    /// A stream without updates, closed from the start.
+    pub fn empty<D: Columnar, R: Semigroup>(&self) -> Collection<'s, T, D, R> {
+        let mut builder = self.node("empty");
+        let (_, stream) = builder.output();
+        builder.finish(Interest::Held, Closure(|_: &mut Fuel| false));
+        Collection::new(stream)
+    }
+}
+
+struct Constant<T: Timestamp, D: Columnar> {
+    output: OutputPort<T, Chunk<D, T, i64>>,
+    updates: Option<Updates<D, T, i64>>,
+    capability: CapabilitySet<T>,
+}
+
+impl<T: Timestamp, D: Columnar> Node for Constant<T, D> {
+    fn start(&mut self, first: &Coords) {
+        self.capability.insert(self.output.born(first));
+    }
+    fn step(&mut self, _: &mut Fuel) -> bool {
+        if let Some(updates) = self.updates.take().filter(|updates| !updates.is_empty()) {
+            let mut at_first = Updates::default();
+            for (datum, _, diff) in updates.iter() {
+                at_first.push(datum, *self.capability.elements()[0].time(), diff);
+            }
+            self.output.send(&self.capability, Rc::new(at_first));
+        }
+        self.capability.clear();
+        false
+    }
+}
+
+struct InputNode<T: Timestamp, D: Columnar, R: Semigroup> {
+    core: Arc<InputCore<T, D, R>>,
+    worker: usize,
+    output: OutputPort<T, Chunk<D, T, R>>,
+    capabilities: CapabilitySet<T>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Node for InputNode<T, D, R> {
+    fn start(&mut self, first: &Coords) {
+        let capability = self.output.born(first);
+        self.core.state.lock().first = Some(*capability.time());
+        self.capabilities.insert(capability);
+    }
+
+    fn step(&mut self, _: &mut Fuel) -> bool {
+        if self.capabilities.is_empty() {
+            return false;
+        }
+        let (chunks, frontier) = {
+            let mut state = self.core.state.lock();
+            let chunks = std::mem::take(&mut state.queues[self.worker]);
+            state.queued -= chunks.iter().map(Updates::len).sum::<usize>();
+            (chunks, state.frontier())
+        };
+        if !chunks.is_empty() {
+            self.core.state.notify_all();
+        }
+        for chunk in chunks {
+            self.output.send(&self.capabilities, Rc::new(chunk));
+        }
+        self.capabilities.must_downgrade(&frontier);
+        false
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
+    /// This session's time: updates are made at it unless told otherwise.
+    pub fn time(&self) -> T {
+        match self.time {
+            Some(time) if !self.follows => time,
+            _ => self.core.state.lock().time(self.session),
+        }
+    }
+
+    /// Adds an update at this session's time.
+    ///
+    /// # Errors
+    /// When the query has ended. Waits while the queue is full; inside a step that is `WouldBlock`.
+    pub fn update(&mut self, datum: D, diff: R) -> Result<(), Error> {
+        if self.buffer.is_empty() {
+            Error::check(&self.core.query)?;
+        }
+        let time = self.time();
+        self.time.get_or_insert(time);
+        self.push(datum, time, diff)
+    }
+
+    /// Adds an update at a time at or after this session's.
+    ///
+    /// # Errors
+    /// As `update`; `TimeWentBack`, if `time` is not at or after this session's.
+    pub fn update_at(&mut self, datum: D, time: T, diff: R) -> Result<(), Error> {
+        Error::check(&self.core.query)?;
+        let at = self.time();
+        if !at.less_equal(&time) {
+            return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
+        }
+        self.push(datum, time, diff)
+    }
+
+    fn push(&mut self, datum: D, time: T, diff: R) -> Result<(), Error> {
+        self.buffer.push(datum.borrow(), time, diff);
+        // A session that follows may be moved at any moment: its updates don't wait.
+        if self.follows || self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    /// Queues what was gathered. Waits while the queue is full.
+    ///
+    /// # Errors
+    /// When the query has ended; `WouldBlock`, if it would have to wait inside a step.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.flush_until(None)
+    }
+
+    /// As `flush`, for at most `timeout`; what could not be queued stays gathered.
+    ///
+    /// # Errors
+    /// As `flush`; `Deadline`.
+    pub fn flush_timeout(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.flush_until(Some(Instant::now() + timeout))
+    }
+
+    /// As `flush`, without waiting.
+    ///
+    /// # Errors
+    /// As `flush`; `Full`: what was gathered stays so.
+    pub fn try_flush(&mut self) -> Result<(), Error> {
+        match self.flush_until(Some(Instant::now())) {
+            Err(Error::Deadline { .. } | Error::WouldBlock { .. }) => Err(Error::Full),
+            other => other,
+        }
+    }
+
+    fn flush_until(&mut self, deadline: Option<Instant>) -> Result<(), Error> {
+        Error::check(&self.core.query)?;
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let (buffer, session, follows) = (&mut self.buffer, self.session, self.follows);
+        let query = &self.core.query;
+        let worker = waiting::wait(&self.core.state, deadline, "there was room in the input's queue", |state| {
+            if let Some(error) = Error::ended(query) {
+                return Some(Err(error));
+            }
+            if state.queued >= state.capacity {
+                return None;
+            }
+            let mut chunk = std::mem::take(buffer);
+            if follows {
+                chunk = moved_up(chunk, &state.time(session));
+            }
+            state.queued += chunk.len();
+            let worker = state.turn;
+            state.turn = (worker + 1) % state.queues.len();
+            state.queues[worker].push(chunk);
+            Some(Ok(worker))
+        })?;
+        self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node);
+        Ok(())
+    }
+
+    /// Moves this session's time forward: it will make no more updates at times not at or after `time`.
+    ///
+    /// # Errors
+    /// `TimeWentBack`; otherwise as `flush`.
+    pub fn advance_to(&mut self, time: T) -> Result<(), Error> {
+        let at = self.time();
+        if !at.less_equal(&time) {
+            Error::check(&self.core.query)?;
+            return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
+        }
+        self.flush()?;
+        {
+            let mut state = self.core.state.lock();
+            let session = state.sessions[self.session].as_mut().expect("a live session's number");
+            session.time = Some(time);
+        }
+        self.time = Some(time);
+        self.core.wake_workers();
+        Ok(())
+    }
+
+    /// From now on this session's time moves along with what `published` has complete, besides `advance_to`: for inputs
+    /// that seldom change, which would otherwise hold everything back.
+    ///
+    /// # Errors
+    /// As `flush`.
+    pub fn follow<B>(&mut self, published: &PublishedArrangement<B>) -> Result<(), Error>
+    where
+        B: MergeBatch<Time = T> + Send + Sync,
+    {
+        self.flush()?;
+        self.follows = true;
+        self.core.state.lock().sessions[self.session].as_mut().expect("a live session's number").follows = true;
+        let core = Arc::downgrade(&self.core);
+        let source = published.published().clone();
+        let (session, shared) = (self.session, source.downgrade());
+        let catch_up = move || {
+            let (Some(core), Some(complete)) = (core.upgrade(), shared.complete()) else { return };
+            if core.follow_to(session, &complete) {
+                core.wake_workers();
+            }
+        };
+        catch_up();
+        source.on_change(Box::new(catch_up));
+        Ok(())
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
+    /// Moves a session that follows up to the meet of a frontier; true iff it moved.
+    fn follow_to(&self, session: usize, complete: &Antichain<T>) -> bool {
+        let Some(to) = complete.elements().iter().copied().reduce(|a, b| a.meet(&b)) else { return false };
+        let mut state = self.state.lock();
+        if !matches!(state.sessions.get(session), Some(Some(live)) if live.follows) {
+            return false;
+        }
+        let at = state.time(session);
+        let to = at.join(&to);
+        if to == at {
+            return false;
+        }
+        state.sessions[session].as_mut().expect("just seen").time = Some(to);
+        true
+    }
+}
+
+/// Updates at times joined with `time`.
+fn moved_up<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<D, T, R>, time: &T) -> Updates<D, T, R> {
+    let mut out = Updates::default();
+    for (datum, t, diff) in updates.iter() {
+        out.push(datum, t.join(time), diff);
+    }
+    out
+}
+
+impl<T: Timestamp, D: Columnar> Input<T, D, i64> {
+    /// Adds `datum` once, at this session's time.
+    ///
+    /// # Errors
+    /// As `update`.
+    pub fn insert(&mut self, datum: D) -> Result<(), Error> {
+        self.update(datum, 1)
+    }
+
+    /// Takes `datum` away once, at this session's time.
+    ///
+    /// # Errors
+    /// As `update`.
+    pub fn remove(&mut self, datum: D) -> Result<(), Error> {
+        self.update(datum, -1)
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
+    /// Another session, at this one's time.
+    fn clone(&self) -> Self {
+        let time = self.time;
+        let session = self.core.state.lock().open(Session { time, follows: false });
+        Input { core: self.core.clone(), session, time, follows: false, buffer: Updates::default() }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
+    fn drop(&mut self) {
+        if !self.buffer.is_empty() {
+            // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
+            let mut state = self.core.state.lock();
+            let mut chunk = std::mem::take(&mut self.buffer);
+            if self.follows {
+                chunk = moved_up(chunk, &state.time(self.session));
+            }
+            state.queued += chunk.len();
+            let worker = state.turn;
+            state.turn = (worker + 1) % state.queues.len();
+            state.queues[worker].push(chunk);
+        }
+        self.core.state.lock().sessions[self.session] = None;
+        self.core.wake_workers();
+    }
+}

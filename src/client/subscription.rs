@@ -1,0 +1,431 @@
+//! Subscriptions and probes: what a client hears of a collection.
+//!
+//! ```text
+//! sink node of worker w ─ seal at the frontier ─▶ shard w: (updates, frontier) ─┐
+//! …                                                                              ├─▶ complete: passed by every shard
+//! ```
+//! A sink node runs after its worker has published what lies below it, so what a subscription calls complete has been
+//! passed by the upper of every arrangement below it. A full subscription never stops a worker: it coalesces.
+#![forbid(unsafe_code)]
+
+use super::error::Error;
+use super::waiting;
+use crate::dataflow::{Closure, Fuel, Interest, SharedHandle, Updates};
+use crate::operators::Collection;
+use crate::order::{Antichain, PartialOrder, Semigroup, Timestamp};
+use crate::runtime::{Query, Wake};
+use crate::sync::{Monitor, Mutex};
+use crate::trace::{Batcher, sort_and_consolidate};
+use kpg_columnar::Columnar;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// Updates that wait in a subscription before it coalesces.
+const CAPACITY: usize = 1 << 20;
+
+struct State<T: Timestamp, D: Columnar, R: Semigroup> {
+    frontiers: Vec<Antichain<T>>,
+    /// Sealed by their worker; each part sorted and consolidated by (data, time).
+    parts: Vec<Updates<D, T, R>>,
+    waiting: usize,
+    /// What was handed over is not beyond this; nor is what was coalesced with it.
+    coalesced: Option<T>,
+    capacity: usize,
+    readers: usize,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
+    fn complete(&self) -> Antichain<T> {
+        let mut complete = Antichain::new();
+        self.frontiers.iter().for_each(|frontier| complete.meet_with(frontier));
+        complete
+    }
+
+    /// Takes the updates of times at which `take` holds; sorted by (time, data), summed across shards.
+    fn take(&mut self, take: impl Fn(&T) -> bool) -> Vec<(D, T, R)> {
+        let mut taken = Updates::default();
+        let mut kept = Vec::new();
+        for part in std::mem::take(&mut self.parts) {
+            let mut rest = Updates::default();
+            for (datum, time, diff) in part.iter() {
+                let into = if take(&time) { &mut taken } else { &mut rest };
+                into.push(datum, time, diff);
+            }
+            if !rest.is_empty() {
+                kept.push(rest);
+            }
+        }
+        self.parts = kept;
+        self.waiting -= taken.len();
+        let taken = sort_and_consolidate(taken);
+        let mut out: Vec<_> = taken.iter().map(|(datum, t, r)| (<D as Columnar>::to_owned(datum), t, r)).collect();
+        // Sums that do not fit are left apart by the sort; they must not be handed over as several.
+        out.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        out
+    }
+
+    /// Folds what is complete to its last time, so that what waits grows with the data, not with the changes.
+    fn coalesce(&mut self) {
+        let complete = self.complete();
+        let times = self.parts.iter().flat_map(|part| part.iter().map(|(_, t, _)| t));
+        let Some(last) = times.filter(|t| !complete.less_equal(t)).max() else { return };
+        let mut all = Updates::default();
+        for part in std::mem::take(&mut self.parts) {
+            for (datum, time, diff) in part.iter() {
+                let time = if T::TOTAL && !complete.less_equal(&time) { last } else { time };
+                all.push(datum, time, diff);
+            }
+        }
+        let all = sort_and_consolidate(all);
+        self.waiting = all.len();
+        self.parts.push(all);
+        if T::TOTAL {
+            self.coalesced = Some(last);
+        }
+    }
+}
+
+struct SubscriptionCore<T: Timestamp, D: Columnar, R: Semigroup> {
+    state: Monitor<State<T, D, R>>,
+    query: Arc<Query>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> SharedHandle for SubscriptionCore<T, D, R> {
+    fn installed(&self) {
+        self.state.lock().readers -= 1;
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Wake for SubscriptionCore<T, D, R> {
+    fn wake(&self) {
+        drop(self.state.lock());
+        self.state.notify_all();
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> SubscriptionCore<T, D, R> {
+    fn pass(&self, worker: usize, sealed: Option<Updates<D, T, R>>, frontier: Antichain<T>) {
+        let mut state = self.state.lock();
+        if let Some(sealed) = sealed.filter(|_| state.readers > 0) {
+            state.waiting += sealed.len();
+            state.parts.push(sealed);
+        }
+        state.frontiers[worker] = frontier;
+        if state.waiting > state.capacity {
+            state.coalesce();
+            // Not again before there is half as much once more.
+            state.capacity = state.capacity.max(state.waiting + state.waiting / 2);
+        }
+        drop(state);
+        self.state.notify_all();
+    }
+}
+
+/// Complete changes, consolidated: (data, time, diff) in the order of (time, data).
+#[derive(Clone)]
+pub struct Changes<D, T, R> {
+    updates: Vec<(D, T, R)>,
+    through: Antichain<T>,
+}
+
+impl<D, T, R> Changes<D, T, R> {
+    /// What was handed over up to now are all changes not beyond this frontier, and at most those.
+    pub fn through(&self) -> &Antichain<T> {
+        &self.through
+    }
+    /// The changes.
+    pub fn into_vec(self) -> Vec<(D, T, R)> {
+        self.updates
+    }
+}
+
+impl<D, T, R> Deref for Changes<D, T, R> {
+    type Target = [(D, T, R)];
+    fn deref(&self) -> &Self::Target {
+        &self.updates
+    }
+}
+
+impl<D: fmt::Debug, T: fmt::Debug, R: fmt::Debug> fmt::Debug for Changes<D, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.updates.fmt(f)
+    }
+}
+
+impl<D: PartialEq, T: PartialEq, R: PartialEq, const N: usize> PartialEq<[(D, T, R); N]> for Changes<D, T, R> {
+    fn eq(&self, other: &[(D, T, R); N]) -> bool {
+        self.updates == other
+    }
+}
+
+impl<D: PartialEq, T: PartialEq, R: PartialEq> PartialEq<Vec<(D, T, R)>> for Changes<D, T, R> {
+    fn eq(&self, other: &Vec<(D, T, R)>) -> bool {
+        self.updates == *other
+    }
+}
+
+impl<D, T, R> IntoIterator for Changes<D, T, R> {
+    type Item = (D, T, R);
+    type IntoIter = std::vec::IntoIter<(D, T, R)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.updates.into_iter()
+    }
+}
+
+/// The changes of a collection: first its state, then what changes, as times complete. `Send`.
+///
+/// When more waits than it holds, and times are totally ordered, complete changes are summed up over time; they then bear
+/// the last time summed. Otherwise only those of one time are.
+pub struct Subscription<T: Timestamp, D: Columnar, R: Semigroup = i64> {
+    core: Arc<SubscriptionCore<T, D, R>>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> fmt::Debug for Subscription<T, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subscription of {:?}", self.core.query)
+    }
+}
+
+impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
+    /// Hands this collection's changes to a client.
+    pub fn subscribe(&self) -> Subscription<T, D, R> {
+        self.subscribe_bounded(CAPACITY)
+    }
+
+    /// As `subscribe`; it coalesces when more than about `capacity` updates wait.
+    pub fn subscribe_bounded(&self, capacity: usize) -> Subscription<T, D, R> {
+        let scope = self.scope();
+        let mut builder = scope.node("subscription");
+        let mut input = builder.input(&self.stream);
+        let build = scope.build.clone();
+        let (local, query) = (build.local().clone(), build.install.query.clone());
+        let core = build.handle(|| SubscriptionCore::<T, D, R> {
+            state: Monitor::new(State {
+                frontiers: vec![Antichain::from_elem(T::minimum()); local.peers],
+                parts: Vec::new(),
+                waiting: 0,
+                coalesced: None,
+                capacity,
+                // The install's own.
+                readers: 1,
+            }),
+            query: query.clone(),
+        });
+        core.state.lock().readers += 1;
+        let waiter: std::sync::Weak<SubscriptionCore<T, D, R>> = Arc::downgrade(&core);
+        query.register(waiter);
+        let shared = core.clone();
+        let worker = local.index;
+        let mut batcher = Batcher::<D, T, R>::new();
+        let mut passed: Option<Antichain<T>> = None;
+        builder.finish(
+            Interest::Always,
+            Closure(move |_: &mut Fuel| {
+                while let Some((_, chunk)) = input.next() {
+                    batcher.push(crate::operators::owned(chunk));
+                }
+                let frontier = input.frontier();
+                if passed.as_ref() != Some(&frontier) {
+                    let sealed = batcher.seal(&frontier);
+                    shared.pass(worker, sealed, frontier.clone());
+                    passed = Some(frontier);
+                }
+                false
+            }),
+        );
+        Subscription { core }
+    }
+
+    /// Tells a client how far this collection's times have come.
+    pub fn probe(&self) -> Probe<T> {
+        let scope = self.scope();
+        let mut builder = scope.node("probe");
+        let mut input = builder.input(&self.stream);
+        let build = scope.build.clone();
+        let (local, query) = (build.local().clone(), build.install.query.clone());
+        let core = build.handle(|| ProbeCore::<T> {
+            frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
+            query: query.clone(),
+        });
+        let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
+        query.register(waiter);
+        let (shared, worker) = (core.clone(), local.index);
+        builder.finish(
+            Interest::Always,
+            Closure(move |_: &mut Fuel| {
+                while input.next().is_some() {}
+                let frontier = input.frontier();
+                let mut frontiers = shared.frontiers.lock();
+                if frontiers[worker] != frontier {
+                    frontiers[worker] = frontier;
+                    drop(frontiers);
+                    shared.frontiers.notify_all();
+                }
+                false
+            }),
+        );
+        Probe { core }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
+    /// Waits until `time` is complete; then takes all changes at or before it that were not handed over yet. What was
+    /// coalesced over `time` comes whole.
+    ///
+    /// # Errors
+    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step; `DiffOverflow`.
+    pub fn wait_past(&mut self, time: &T, timeout: Duration) -> Result<Changes<D, T, R>, Error> {
+        let query = &self.core.query;
+        waiting::wait(&self.core.state, Some(Instant::now() + timeout), &format!("{time:?} was complete"), |state| {
+            Self::look(state, query, time)
+        })
+    }
+
+    fn look(state: &mut State<T, D, R>, query: &Query, time: &T) -> Option<Result<Changes<D, T, R>, Error>> {
+        let complete = state.complete();
+        if complete.less_equal(time) {
+            return Error::ended(query).map(Err);
+        }
+        let to = state.coalesced.filter(|last| time.less_equal(last)).unwrap_or(*time);
+        let updates = state.take(|t| t.less_equal(&to));
+        if state.coalesced == Some(to) {
+            state.coalesced = None;
+        }
+        Some(checked(updates, complete))
+    }
+
+    /// All complete changes that were not handed over yet, without waiting.
+    ///
+    /// # Errors
+    /// When the query ended and nothing is left; `DiffOverflow`.
+    pub fn poll(&mut self) -> Result<Changes<D, T, R>, Error> {
+        let mut state = self.core.state.lock();
+        let complete = state.complete();
+        let updates = state.take(|t| !complete.less_equal(t));
+        state.coalesced = None;
+        drop(state);
+        if updates.is_empty() {
+            Error::check(&self.core.query)?;
+        }
+        checked(updates, complete)
+    }
+
+    /// A future of what `wait_past` gives; needs no runtime of its own.
+    pub fn past(&mut self, time: T) -> Past<'_, T, D, R> {
+        Past { subscription: self, time }
+    }
+
+    /// What is not beyond this frontier is complete.
+    pub fn complete(&self) -> Antichain<T> {
+        self.core.state.lock().complete()
+    }
+}
+
+fn checked<D: Ord, T: Timestamp, R>(
+    updates: Vec<(D, T, R)>,
+    through: Antichain<T>,
+) -> Result<Changes<D, T, R>, Error> {
+    // Equal neighbours are sums that do not fit.
+    if updates.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1) {
+        return Err(Error::DiffOverflow);
+    }
+    Ok(Changes { updates, through })
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Subscription<T, D, R> {
+    fn drop(&mut self) {
+        let mut state = self.core.state.lock();
+        state.readers -= 1;
+        if state.readers == 0 {
+            state.parts = Vec::new();
+            state.waiting = 0;
+        }
+    }
+}
+
+/// Resolves when a time is complete; see [`Subscription::past`].
+pub struct Past<'a, T: Timestamp, D: Columnar, R: Semigroup> {
+    subscription: &'a mut Subscription<T, D, R>,
+    time: T,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Future for Past<'_, T, D, R> {
+    type Output = Result<Changes<D, T, R>, Error>;
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let core = &self.subscription.core;
+        let mut state = core.state.lock();
+        match Subscription::look(&mut state, &core.query, &self.time) {
+            Some(ready) => Poll::Ready(ready),
+            None => {
+                core.state.register(&mut state, context.waker());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+struct ProbeCore<T: Timestamp> {
+    frontiers: Monitor<Vec<Antichain<T>>>,
+    query: Arc<Query>,
+}
+
+impl<T: Timestamp> SharedHandle for ProbeCore<T> {}
+
+impl<T: Timestamp> Wake for ProbeCore<T> {
+    fn wake(&self) {
+        drop(self.frontiers.lock());
+        self.frontiers.notify_all();
+    }
+}
+
+fn meet<T: Timestamp>(frontiers: &[Antichain<T>]) -> Antichain<T> {
+    let mut meet = Antichain::new();
+    frontiers.iter().for_each(|frontier| meet.meet_with(frontier));
+    meet
+}
+
+/// How far a collection's times have come, on all workers. `Send`; a clone is the same.
+#[derive(Clone)]
+pub struct Probe<T: Timestamp> {
+    core: Arc<ProbeCore<T>>,
+}
+
+impl<T: Timestamp> fmt::Debug for Probe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Probe at {:?}", self.frontier())
+    }
+}
+
+impl<T: Timestamp> Probe<T> {
+    /// What is not beyond this frontier is complete.
+    pub fn frontier(&self) -> Antichain<T> {
+        meet(&self.core.frontiers.lock())
+    }
+
+    /// Whether `time` is complete.
+    pub fn is_past(&self, time: &T) -> bool {
+        !self.frontier().less_equal(time)
+    }
+
+    /// Waits until `time` is complete.
+    ///
+    /// # Errors
+    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step.
+    pub fn wait_past(&self, time: &T, timeout: Duration) -> Result<(), Error> {
+        let deadline = Some(Instant::now() + timeout);
+        waiting::wait(&self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
+            if !meet(frontiers).less_equal(time) {
+                return Some(Ok(()));
+            }
+            Error::ended(&self.core.query).map(Err)
+        })
+    }
+}
+
+/// A slot for one value that crosses threads.
+pub(crate) type Slot<O> = Mutex<Option<O>>;

@@ -1,0 +1,263 @@
+//! Reduce: for each key, a function of all its accumulated vals; output arranged, and shareable as any arrangement.
+//!
+//! ```text
+//! batches taken ─┐
+//! pending (key, time) ─┴▶ round: keys × interesting times (reduce_key), resumable ─▶ one output batch, up to the limit
+//! ```
+//! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
+//! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
+//! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
+//! its own output port; old output is read back, never recomputed. `reduce_key` has the per-key algorithm.
+#![forbid(unsafe_code)]
+
+use super::arrange::{ArrangedByKey, Writing};
+use super::arranged::Arranged;
+use super::reduce_key::{History, KeyWork};
+use crate::dataflow::{Fuel, InputPort, Interest, Node, Updates};
+use crate::order::{Abelian, Antichain, Timestamp};
+use crate::trace::{Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate};
+use kpg_columnar::{Column, Columnar};
+use std::collections::BTreeMap;
+
+impl<'s, Tr: Trace> Arranged<'s, Tr> {
+    /// For each key that has vals: the vals (ascending, with how many there are of each, none zero) go to `f`, which
+    /// pushes what the output is to hold for the key. Called anew at each time at which the input of the key may
+    /// differ; the change of the output is derived. `f` must give the same for the same input.
+    ///
+    /// A key without vals has no output, and `f` is not called. Diffs that overflow end the query with an error.
+    pub fn reduce<V2: Columnar, R2: Abelian>(
+        &self,
+        f: impl for<'a> Fn(Ref<'a, Tr::Key>, &[(Ref<'a, Tr::Val>, Tr::Diff)], &mut Vec<(V2, R2)>) + 'static,
+    ) -> ArrangedByKey<'s, Tr::Time, Tr::Key, V2, R2> {
+        self.reduce_named("reduce", f)
+    }
+
+    /// As `reduce`, under a name that errors and metrics give.
+    pub fn reduce_named<V2: Columnar, R2: Abelian>(
+        &self,
+        name: &str,
+        f: impl for<'a> Fn(Ref<'a, Tr::Key>, &[(Ref<'a, Tr::Val>, Tr::Diff)], &mut Vec<(V2, R2)>) + 'static,
+    ) -> ArrangedByKey<'s, Tr::Time, Tr::Key, V2, R2> {
+        let mut builder = self.stream.scope.node(name);
+        let input = builder.input(&self.stream);
+        let (end, arranged) = Writing::new(&mut builder, None);
+        let mut source = self.trace.clone();
+        source.bind_since(end.output.frontier_source());
+        let mut stored = arranged.trace.clone();
+        stored.bind_since(end.output.frontier_source());
+        stored.set_cut(&Antichain::new());
+        let node = Reduce {
+            input,
+            source: Some(source),
+            stored,
+            end,
+            acknowledged: None,
+            pending: Pending { keys: BTreeMap::new() },
+            round: None,
+            f,
+        };
+        builder.finish(Interest::Held, node);
+        arranged
+    }
+}
+
+/// Future work: keys by the time at which they are to be looked at. A key may stand at a time more than once.
+struct Pending<K: Columnar, T> {
+    keys: BTreeMap<T, K::Column>,
+}
+
+impl<K: Columnar, T: Timestamp> Pending<K, T> {
+    fn insert(&mut self, key: Ref<'_, K>, time: T) {
+        self.keys.entry(time).or_default().push(key);
+    }
+    fn frontier(&self) -> Antichain<T> {
+        self.keys.keys().copied().collect()
+    }
+    /// Takes what is not beyond `limit`, sorted by (key, time).
+    fn take_due(&mut self, limit: &Antichain<T>) -> Updates<K, T, i64> {
+        let due: Vec<T> = self.keys.keys().filter(|t| !limit.less_equal(t)).copied().collect();
+        let mut out = Updates::default();
+        for time in due {
+            let keys = self.keys.remove(&time).expect("just seen");
+            for index in 0..keys.len() {
+                out.push(keys.get(index), time, 1);
+            }
+        }
+        sort_and_consolidate(out)
+    }
+}
+
+/// Keys to look at, in order, and where we are among them.
+struct Round<B: Batch> {
+    /// Batches taken, whose times are new.
+    fresh: Vec<B>,
+    /// All input up to what was acknowledged.
+    input: Vec<B>,
+    due: Updates<B::Key, B::Time, i64>,
+    due_next: usize,
+    /// Position in each of `fresh`.
+    positions: Vec<usize>,
+    limit: Antichain<B::Time>,
+}
+
+struct Reduce<Tr: Trace, V2: Columnar, R2: Abelian, F> {
+    input: InputPort<Tr::Time, Delivery<Tr::Batch>>,
+    source: Option<Tr>,
+    stored: TraceHandle<OrdBatch<Tr::Key, V2, Tr::Time, R2>>,
+    end: Writing<Tr::Time, OrdBatch<Tr::Key, V2, Tr::Time, R2>>,
+    acknowledged: Option<Antichain<Tr::Time>>,
+    pending: Pending<Tr::Key, Tr::Time>,
+    round: Option<(Round<Tr::Batch>, Updates<(Tr::Key, V2), Tr::Time, R2>)>,
+    f: F,
+}
+
+impl<Tr, V2, R2, F> Node for Reduce<Tr, V2, R2, F>
+where
+    Tr: Trace,
+    V2: Columnar,
+    R2: Abelian,
+    F: for<'a> Fn(Ref<'a, Tr::Key>, &[(Ref<'a, Tr::Val>, Tr::Diff)], &mut Vec<(V2, R2)>),
+{
+    fn step(&mut self, fuel: &mut Fuel) -> bool {
+        if self.round.is_none() && !self.open_round() {
+            return false;
+        }
+        let (mut round, mut output) = self.round.take().expect("a round is open");
+        if !self.work(&mut round, &mut output, fuel) {
+            self.round = Some((round, output));
+            return true;
+        }
+        self.close_round(round.limit, output);
+        // What arrived meanwhile.
+        !self.input.is_empty()
+    }
+    fn output_moved(&mut self) {
+        self.end.output_moved();
+    }
+    fn idle(&mut self, fuel: &mut Fuel) -> bool {
+        self.end.idle(fuel)
+    }
+}
+
+impl<Tr, V2, R2, F> Reduce<Tr, V2, R2, F>
+where
+    Tr: Trace,
+    V2: Columnar,
+    R2: Abelian,
+    F: for<'a> Fn(Ref<'a, Tr::Key>, &[(Ref<'a, Tr::Val>, Tr::Diff)], &mut Vec<(V2, R2)>),
+{
+    /// Takes all deliveries; true iff there are keys to look at.
+    fn open_round(&mut self) -> bool {
+        let mut fresh = Vec::new();
+        while let Some((token, delivery)) = self.input.next() {
+            self.end.output.retain(&token, &mut self.end.capabilities);
+            if let Some(last) = delivery.batches.last() {
+                self.acknowledged = Some(last.upper().clone());
+            }
+            fresh.extend(delivery.batches.iter().filter(|batch| !batch.is_empty()).cloned());
+        }
+        let frontier = self.input.frontier();
+        let limit = match &self.acknowledged {
+            Some(upper) => upper.join(&frontier),
+            None => frontier.clone(),
+        };
+        let due = self.pending.take_due(&limit);
+        if fresh.is_empty() && due.is_empty() {
+            self.end.capabilities.must_downgrade(&self.pending.frontier());
+            if frontier.is_empty() && self.pending.keys.is_empty() {
+                self.source = None;
+            }
+            return false;
+        }
+        let source = self.source.as_mut().expect("kept while input or pending times may come");
+        let input = match &self.acknowledged {
+            Some(upper) => {
+                source.set_cut(upper);
+                source.batches_through(upper).expect("a trace keeps the bounds that its readers' cuts ask for")
+            }
+            None => Vec::new(),
+        };
+        let input = input.into_iter().filter(|batch| !batch.is_empty()).collect();
+        let positions = vec![0; fresh.len()];
+        self.round = Some((Round { fresh, input, due, due_next: 0, positions, limit }, Updates::default()));
+        true
+    }
+
+    /// Looks at keys while there is fuel; true iff none is left.
+    fn work(
+        &mut self,
+        round: &mut Round<Tr::Batch>,
+        output: &mut Updates<(Tr::Key, V2), Tr::Time, R2>,
+        fuel: &mut Fuel,
+    ) -> bool {
+        let Round { fresh, input, due, due_next, positions, limit } = round;
+        let (stored, _) = self.stored.batches();
+        let mut new: Vec<_> = fresh.iter().map(Batch::cursor).collect();
+        for (cursor, position) in new.iter_mut().zip(positions.iter()) {
+            cursor.set_position(*position);
+        }
+        let mut old: Vec<_> = input.iter().map(Batch::cursor).collect();
+        let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
+        loop {
+            let next_due = (*due_next < due.len()).then(|| due.data.get(*due_next));
+            let key = new.iter().filter_map(|c| c.key()).map(|k| Tr::Key::reborrow(k)).chain(next_due).min();
+            let Some(key) = key else { return true };
+            if fuel.is_spent() {
+                for (cursor, position) in new.iter().zip(positions.iter_mut()) {
+                    *position = cursor.position();
+                }
+                return false;
+            }
+            let mut work = KeyWork { input: History::new(), stored: History::new(), seeds: Vec::new() };
+            for cursor in new.iter_mut().filter(|c| c.key().is_some_and(|k| Tr::Key::reborrow(k) == key)) {
+                while cursor.val().is_some() {
+                    cursor.for_each_time(|t, _| work.seeds.push(t));
+                    cursor.step_val();
+                }
+                cursor.step_key();
+            }
+            while *due_next < due.len() && due.data.get(*due_next) == key {
+                work.seeds.push(due.times.get(*due_next));
+                *due_next += 1;
+            }
+            collect(&mut old, key, &mut work.input);
+            collect(&mut had, key, &mut work.stored);
+            fuel.spend(8 + work.seeds.len() + work.input.len() + work.stored.len());
+            let f = &self.f;
+            let result = work.run(limit, |val| V2::to_owned(val), |vals, out| f(key, vals, out));
+            for (val, time, diff) in result.output {
+                output.push((Tr::Key::reborrow(key), val.borrow()), time, diff);
+            }
+            for time in result.pending {
+                self.pending.insert(key, time);
+            }
+        }
+    }
+
+    fn close_round(&mut self, limit: Antichain<Tr::Time>, output: Updates<(Tr::Key, V2), Tr::Time, R2>) {
+        let output = sort_and_consolidate(output);
+        if !output.is_empty() {
+            let batch = batch_from_sorted(output, self.end.upper(), limit);
+            self.end.write(batch);
+        }
+        self.end.capabilities.must_downgrade(&self.pending.frontier());
+    }
+}
+
+/// All updates of one key in several batches; the cursors move forward only.
+fn collect<'a, C: Cursor<'a>>(
+    cursors: &mut [C],
+    key: Ref<'_, C::Key>,
+    into: &mut History<Ref<'a, C::Val>, C::Time, C::Diff>,
+) {
+    for cursor in cursors {
+        cursor.seek_key(key);
+        if !cursor.key().is_some_and(|k| C::Key::reborrow(k) == C::Key::reborrow(key)) {
+            continue;
+        }
+        while let Some(val) = cursor.val() {
+            cursor.for_each_time(|t, r| into.push(val, t, r));
+            cursor.step_val();
+        }
+    }
+}

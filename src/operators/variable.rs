@@ -1,0 +1,199 @@
+//! Loops: `iterate`, and variables for mutual recursion.
+//!
+//! ```text
+//!            ┌───────────────── variable = source + what goes round ───────────────┐
+//!   source ──┤                                                                      ▼
+//!            └─▶ [feedback: value − source, consolidated, one round later] ◀── value = body(variable)
+//! ```
+//! In round 0 the variable is its source, in each later one the body's value of the round before. What goes round is the
+//! difference, consolidated, so that updates that cancel don't circulate and a loop at its fixed point is at rest.
+//! Invariants: feedback is a node, never a stage: a cycle never runs on the stack; it steps stamps and each record's
+//! time; what would pass the counter's maximum is dropped; it holds capabilities as a batcher does, one step on.
+#![forbid(unsafe_code)]
+
+use super::collection::{Chunk, Collection, owned};
+use super::exchange::exchanged;
+use crate::dataflow::{CapabilitySet, Closure, Fuel, InputPort, Interest, NodeBuilder, OutputPort, Scope};
+use crate::dataflow::{Token, Updates};
+use crate::order::{Abelian, Antichain, Coords, MAX_COORDINATES, Product, Timestamp};
+use crate::progress::Summary;
+use crate::trace::Batcher;
+use kpg_columnar::Columnar;
+use std::rc::Rc;
+
+/// A collection that a loop's body defines in terms of itself.
+///
+/// Made before its value is; `set` closes the loop. Several in one scope make mutual recursion. It reads as the
+/// collection it stands for.
+pub struct Variable<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> {
+    collection: Collection<'s, Product<T, C>, D, R>,
+    source: Option<Collection<'s, Product<T, C>, D, R>>,
+    feedback: Feedback<'s, Product<T, C>, D, R>,
+}
+
+/// A node that has its output before its inputs.
+struct Feedback<'s, T: Timestamp, D: Columnar, R: Abelian> {
+    builder: NodeBuilder<'s, T>,
+    output: OutputPort<T, Chunk<D, T, R>>,
+    eager: bool,
+}
+
+impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> std::ops::Deref for Variable<'s, T, C, D, R> {
+    type Target = Collection<'s, Product<T, C>, D, R>;
+    fn deref(&self) -> &Self::Target {
+        &self.collection
+    }
+}
+
+impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C, D, R> {
+    /// A variable that is empty in round 0.
+    pub fn new(scope: &Scope<'s, Product<T, C>>) -> Self {
+        Self::make(scope, None, false)
+    }
+
+    /// A variable that is `source` in round 0.
+    pub fn new_from(source: &Collection<'s, Product<T, C>, D, R>) -> Self {
+        Self::make(&source.scope(), Some(source.clone()), false)
+    }
+
+    /// As `new_from`, but what goes round is passed on as it comes, for bodies that consolidate themselves. If they do
+    /// not, updates that cancel circulate without end.
+    pub fn eager(source: &Collection<'s, Product<T, C>, D, R>) -> Self {
+        Self::make(&source.scope(), Some(source.clone()), true)
+    }
+
+    fn make(scope: &Scope<'s, Product<T, C>>, source: Option<Collection<'s, Product<T, C>, D, R>>, eager: bool) -> Self {
+        let mut builder = scope.node("feedback");
+        let (output, stream) = builder.output();
+        let around = Collection::new(stream);
+        let collection = match &source {
+            Some(source) => around.concat(source),
+            None => around,
+        };
+        Variable { collection, source, feedback: Feedback { builder, output, eager } }
+    }
+
+    /// The collection it stands for.
+    pub fn collection(&self) -> Collection<'s, Product<T, C>, D, R> {
+        self.collection.clone()
+    }
+
+    /// Closes the loop: from round 1 on the variable is `value` of the round before. Gives `value` back.
+    pub fn set(self, value: &Collection<'s, Product<T, C>, D, R>) -> Collection<'s, Product<T, C>, D, R> {
+        let Feedback { mut builder, mut output, eager } = self.feedback;
+        let hash = |datum: D::Ref<'_>| <D as Columnar>::hash(datum);
+        let step = Summary::step(Product::<T, C>::COORDINATES, 1);
+        let mut value_port = exchanged(&mut builder, &value.stream, hash);
+        builder.connect_back(step);
+        let mut source_port = self.source.map(|source| {
+            let port = exchanged(&mut builder, &source.negate().stream, hash);
+            builder.connect_back(step);
+            port
+        });
+        let maxima = builder.scope.maxima();
+        let mut batcher = Batcher::<D, Product<T, C>, R>::new();
+        let mut capabilities = CapabilitySet::new();
+        builder.finish(
+            Interest::Held,
+            Closure(move |_: &mut Fuel| {
+                let mut take = |port: &mut InputPort<Product<T, C>, Chunk<D, Product<T, C>, R>>| {
+                    while let Some((token, chunk)) = port.next() {
+                        if eager {
+                            pass_on(&mut output, &token, owned(chunk), &maxima);
+                        } else {
+                            output.retain(&token, &mut capabilities);
+                            batcher.push(owned(chunk));
+                        }
+                    }
+                };
+                take(&mut value_port);
+                if let Some(port) = &mut source_port {
+                    take(port);
+                }
+                if batcher.is_empty() {
+                    capabilities.clear();
+                    return false;
+                }
+                let mut limit = value_port.frontier();
+                if let Some(port) = &source_port {
+                    limit.meet_with(&port.frontier());
+                }
+                if let Some(updates) = batcher.seal(&limit) {
+                    let stepped = stepped(updates, &maxima);
+                    if !stepped.is_empty() {
+                        output.send(&capabilities, Rc::new(stepped));
+                    }
+                }
+                let held: Antichain<Product<T, C>> =
+                    batcher.frontier().elements().iter().filter_map(|t| next_round(t, &maxima)).collect();
+                capabilities.must_downgrade(&held);
+                false
+            }),
+        );
+        value.clone()
+    }
+}
+
+fn pass_on<T: Timestamp, D: Columnar, R: Abelian>(
+    output: &mut OutputPort<T, Chunk<D, T, R>>,
+    token: &Token<T>,
+    updates: Updates<D, T, R>,
+    maxima: &[u64; MAX_COORDINATES],
+) {
+    let stepped = stepped(updates, maxima);
+    if !stepped.is_empty() {
+        output.send(token, Rc::new(stepped));
+    }
+}
+
+/// The time one round on; nothing past the counter's maximum.
+fn next_round<T: Timestamp>(time: &T, maxima: &[u64; MAX_COORDINATES]) -> Option<T> {
+    let mut coords: Coords = time.to_coords();
+    let last = coords.len() - 1;
+    let counter = &mut coords.as_mut_slice()[last];
+    if *counter >= maxima[last] {
+        return None;
+    }
+    *counter += 1;
+    Some(T::from_coords(&coords))
+}
+
+fn stepped<T: Timestamp, D: Columnar, R: Abelian>(
+    updates: Updates<D, T, R>,
+    maxima: &[u64; MAX_COORDINATES],
+) -> Updates<D, T, R> {
+    let mut out = Updates::default();
+    for (data, time, diff) in updates.iter() {
+        if let Some(time) = next_round(&time, maxima) {
+            out.push(data, time, diff);
+        }
+    }
+    out
+}
+
+impl<'s, T: Timestamp, D: Columnar, R: Abelian> Collection<'s, T, D, R> {
+    /// Applies `body` over and over, from this collection on, until nothing changes; then the result is what is left.
+    /// Follows changes of whatever `body` reads: only what they touch is done again.
+    ///
+    /// `body` gets the loop's scope, into which collections and arrangements from outside `enter`.
+    pub fn iterate<F>(&self, body: F) -> Collection<'s, T, D, R>
+    where
+        F: FnOnce(
+            &Scope<'s, Product<T, u32>>,
+            &Collection<'s, Product<T, u32>, D, R>,
+        ) -> Collection<'s, Product<T, u32>, D, R>,
+    {
+        let inner = self.stream.scope.nest("iterate");
+        let variable = Variable::new_from(&self.enter(&inner));
+        let value = body(&inner, &variable);
+        variable.set(&value).leave()
+    }
+}
+
+impl<'s, T: Timestamp> Scope<'s, T> {
+    /// A loop with any number of variables: `body` makes them in the scope it is given, sets them, and returns what
+    /// `leave`s.
+    pub fn iterative<O>(&self, body: impl FnOnce(&Scope<'s, Product<T, u32>>) -> O) -> O {
+        body(&self.nest("iterative"))
+    }
+}
