@@ -119,17 +119,17 @@ impl Tracker {
         self.states[location as usize].counts.counts()
     }
 
-    /// Whether no pointstamp has a count that is not zero, and none is pending.
-    pub fn is_empty(&mut self) -> bool {
-        self.live == 0 && self.pending.is_empty()
+    /// Whether no pointstamp has a count that is not zero, and no update is pending.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0 && self.pending.is_untouched()
     }
 
     /// Checks the frontiers against the counts, from scratch. Costs the whole graph; for tests.
     ///
     /// # Panics
     /// If something is amiss, or updates are pending.
-    pub fn check_invariants(&mut self) {
-        assert!(self.pending.is_empty(), "propagate first");
+    pub fn check_invariants(&self) {
+        assert!(self.pending.is_untouched(), "propagate first");
         let mut implied: HashMap<(Location, Coords), i64> = HashMap::new();
         let mut live = 0;
         for (location, state) in (0..).zip(&self.states) {
