@@ -70,6 +70,7 @@ fn order_laws<L: PartialOrder + Ord>(a: &L, b: &L, c: &L) {
     assert!(!(a.less_equal(b) && b.less_equal(c)) || a.less_equal(c));
     assert_eq!(a.less_than(b), a.less_equal(b) && a != b);
     assert!(!a.less_equal(b) || a <= b, "the total order extends the partial one");
+    assert!(!(a.less_equal(b) && b.closes(a) && a.less_equal(c) && b <= c) || b.less_equal(c));
 }
 
 fn lattice_laws<L: Lattice + Debug>(a: &L, b: &L, c: &L) {
@@ -227,6 +228,27 @@ fn sorted<T: Ord + Copy>(frontier: &Antichain<T>) -> Vec<T> {
 
 fn pairs(times: &[(u8, u8)], most: u8) -> Vec<Pair<u8, u8>> {
     times.iter().map(|&(a, b)| Pair::new(a % most, b % most)).collect()
+}
+
+/// A queue of many times is filled and taken off in linear time, in a total order and along one coordinate of two.
+#[test]
+fn many_times_one_by_one() {
+    let mut counted = MutableAntichain::new();
+    for time in (0..200_000u64).map(|x| Coords::new(&[x, 7])) {
+        counted.update(time, 1, |_, _| {});
+    }
+    for time in 0..200_000u64 {
+        let mut told = Vec::new();
+        counted.update(Coords::new(&[time, 7]), -1, |time, change| told.push((time.as_slice()[0], change)));
+        let expected = [(time, -1), (time + 1, 1)];
+        assert_eq!(told, &expected[..if time == 199_999 { 1 } else { 2 }]);
+        // Goes back to the front for a moment.
+        if time % 3 == 0 {
+            counted.update(Coords::new(&[time, 7]), 1, |_, _| {});
+            counted.update(Coords::new(&[time, 7]), -1, |_, _| {});
+        }
+    }
+    assert!(counted.is_empty() && counted.frontier().is_empty());
 }
 
 quickcheck! {
