@@ -128,6 +128,31 @@ fn as_summaries_of_paths() {
     }
 }
 
+/// The comparison above is worth something: an update that a tracker never hears of shows.
+#[test]
+fn a_lost_update_is_caught() {
+    let caught = (0..50).filter(|&seed| {
+        let mut rng = Rng(seed);
+        let world = random(&mut rng, 1, 3);
+        let mut tracker = Tracker::new(Arc::new(random(&mut Rng(seed), 1, 3).graph));
+        let mut expected = vec![BTreeSet::new(); world.graph.location_count()];
+        let lost = rng.below(4);
+        for index in 0..4 {
+            let location = rng.below(world.graph.location_count()) as Location;
+            let time = world.time(&mut rng, location, 3);
+            if index != lost {
+                tracker.update(location, time, 1);
+            }
+            world.could_result_in((location, time)).into_iter().for_each(|(to, time)| {
+                expected[to as usize].insert(time);
+            });
+        }
+        tracker.propagate(|_| {});
+        world.locations().zip(&expected).any(|(l, times)| sorted(tracker.frontier(l)) != minimal(times))
+    });
+    assert!(caught.count() >= 25);
+}
+
 /// The graphs above are worth something: they have loops, depth, and backward edges.
 #[test]
 fn random_graphs_are_rich() {

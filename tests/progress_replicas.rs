@@ -220,7 +220,7 @@ fn produced_follows_from_consumed() {
             let worker = system.rng.below(system.held.len());
             system.step(worker, false);
         }
-        for batch in system.ways.iter().map(|ways| &ways[0]).flatten() {
+        for batch in system.ways.iter().flat_map(|ways| &ways[0]) {
             match mutant {
                 Mutant::None => assert!(valid(&world, batch), "{batch:?}"),
                 _ => split += usize::from(!valid(&world, batch)),

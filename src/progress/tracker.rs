@@ -63,7 +63,6 @@ impl Tracker {
     /// Adds `diff` to the count of (`location`, `time`), at the next `propagate`.
     #[inline]
     pub fn update(&mut self, location: Location, time: Coords, diff: i64) {
-        debug_assert_eq!(time.len(), self.graph.coordinates(location), "{}", self.graph.location_name(location));
         self.pending.update(location, time, diff);
     }
 
@@ -77,6 +76,7 @@ impl Tracker {
         let Tracker { graph, states, pending, worklist, touched, live } = self;
         let graph: &Graph = graph;
         for (location, time, diff) in pending.drain() {
+            debug_assert_eq!(time.len(), graph.coordinates(location), "{}", graph.location_name(location));
             let counts = &mut states[location as usize].counts;
             let before = counts.counts().len();
             counts.update(time, diff, |&time, diff| {
