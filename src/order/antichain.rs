@@ -69,19 +69,46 @@ impl<T> Antichain<T> {
 impl<T: PartialOrder> Antichain<T> {
     /// Inserts `element` unless an element is at or before it; drops those beyond it. True iff inserted.
     pub fn insert(&mut self, element: T) -> bool {
-        if self.less_equal(&element) {
-            return false;
+        let inserted = !self.less_equal(&element);
+        if inserted {
+            self.push_minimal(element, |_| {});
         }
-        self.store = match std::mem::replace(&mut self.store, Store::None) {
-            Store::None => Store::One([element]),
-            Store::One([one]) if element.less_equal(&one) => Store::One([element]),
-            Store::One([one]) => Store::Many(vec![one, element]),
-            Store::Many(mut many) => {
-                many.retain(|x| !element.less_equal(x));
-                many.push(element);
-                Store::Many(many)
+        inserted
+    }
+    /// Inserts `element`, which is beyond none here; tells `dropped` of each that is beyond it.
+    #[inline]
+    fn push_minimal(&mut self, element: T, mut dropped: impl FnMut(&T)) {
+        match &mut self.store {
+            Store::None => self.store = Store::One([element]),
+            Store::One([one]) if element.less_equal(one) => dropped(&std::mem::replace(one, element)),
+            Store::One(_) => {
+                if let Store::One([one]) = std::mem::replace(&mut self.store, Store::None) {
+                    self.store = Store::Many(vec![one, element]);
+                }
             }
-        };
+            Store::Many(many) => {
+                many.retain(|x| {
+                    let beyond = element.less_equal(x);
+                    if beyond {
+                        dropped(x);
+                    }
+                    !beyond
+                });
+                many.push(element);
+            }
+        }
+    }
+    /// Removes `element`. True iff it was there.
+    #[inline]
+    fn remove(&mut self, element: &T) -> bool {
+        match &mut self.store {
+            Store::One([one]) if one == element => self.store = Store::None,
+            Store::Many(many) => {
+                let Some(index) = many.iter().position(|x| x == element) else { return false };
+                many.swap_remove(index);
+            }
+            _ => return false,
+        }
         true
     }
     /// Whether `time` is beyond (at or after) some element.
@@ -161,17 +188,24 @@ impl<T: fmt::Debug> fmt::Debug for Antichain<T> {
 /// A multiset of times with signed counts, and the frontier of those whose count is positive.
 ///
 /// A negative count (a consumption heard of before its production) holds no frontier, and cancels when the positive
-/// one arrives. An update costs a binary search; one that may change the frontier costs a pass over the times.
+/// one arrives. An update costs a binary search, and a move of the later times where it adds or removes one that is
+/// not the first or last; a time that enters the frontier, a pass over its elements; one that leaves it, a search of
+/// later times, which ends early where it can ([`PartialOrder::closes`]: at once in a total order).
 #[derive(Clone, Debug)]
 pub struct MutableAntichain<T> {
-    // Sorted by `Ord`, counts not zero.
+    // Sorted by `Ord` and, from `head` on, counts not zero. Those before `head` were removed at the front, so that a
+    // queue of many times is taken off in linear time; they are fewer than half, or few.
     counts: Vec<(T, i64)>,
+    head: usize,
     frontier: Antichain<T>,
 }
 
+/// So many removed times may stay at the front, whatever the rest.
+const HEAD_AT_MOST: usize = 16;
+
 impl<T> Default for MutableAntichain<T> {
     fn default() -> Self {
-        MutableAntichain { counts: Vec::new(), frontier: Antichain::new() }
+        MutableAntichain { counts: Vec::new(), head: 0, frontier: Antichain::new() }
     }
 }
 
@@ -187,54 +221,82 @@ impl<T: PartialOrder + Ord + Clone> MutableAntichain<T> {
     }
     /// Whether no time has a count.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.counts().is_empty()
     }
     /// The times and their counts, sorted by `Ord`.
     pub fn counts(&self) -> &[(T, i64)] {
-        &self.counts
+        &self.counts[self.head..]
     }
 
     /// Adds `diff` to the count of `time`; tells `changed` of each element that leaves (-1) or enters (+1) the frontier.
+    #[inline]
     pub fn update(&mut self, time: T, diff: i64, mut changed: impl FnMut(&T, i64)) {
         if diff == 0 {
             return;
         }
-        let (before, after) = match self.counts.binary_search_by(|(t, _)| t.cmp(&time)) {
-            Ok(index) => {
-                let before = self.counts[index].1;
-                self.counts[index].1 += diff;
-                let after = self.counts[index].1;
-                if after == 0 {
-                    self.counts.remove(index);
-                }
-                (before, after)
-            }
-            Err(index) => {
-                self.counts.insert(index, (time.clone(), diff));
-                (0, diff)
-            }
-        };
+        let (index, before, after) = self.add(&time, diff);
         match (before > 0, after > 0) {
-            (false, true) if !self.frontier.less_equal(&time) => {}
-            (true, false) if self.frontier.elements().contains(&time) => {}
-            _ => return,
-        }
-        let mut frontier = Antichain::new();
-        // Sorted by an order that extends the partial one, so nothing that is inserted is ever dropped again.
-        for (t, count) in &self.counts {
-            if *count > 0 {
-                frontier.insert(t.clone());
+            (false, true) if !self.frontier.less_equal(&time) => {
+                self.frontier.push_minimal(time.clone(), |beyond| changed(beyond, -1));
+                changed(&time, 1);
             }
-        }
-        let old = std::mem::replace(&mut self.frontier, frontier);
-        for t in old.elements() {
-            if !self.frontier.elements().contains(t) {
-                changed(t, -1);
+            (true, false) if self.frontier.remove(&time) => {
+                changed(&time, -1);
+                // Only what is beyond `time`, hence after it, may come to be minimal; and what is minimal comes before
+                // all it would drop.
+                for (t, _) in self.counts[index..].iter().filter(|(t, count)| *count > 0 && time.less_equal(t)) {
+                    if !self.frontier.less_equal(t) {
+                        self.frontier.push_minimal(t.clone(), |_| unreachable!("sorted by an order that extends"));
+                        changed(t, 1);
+                    }
+                    if t.closes(&time) {
+                        break;
+                    }
+                }
             }
+            _ => {}
         }
-        for t in self.frontier.elements() {
-            if !old.elements().contains(t) {
-                changed(t, 1);
+    }
+
+    /// Adds to a count. Returns its index (or that of the next if it is gone), and the count before and after.
+    #[inline]
+    fn add(&mut self, time: &T, diff: i64) -> (usize, i64, i64) {
+        let live = &self.counts[self.head..];
+        // Most often there is one time, or it is the first or last.
+        let found = match live {
+            [] => Err(0),
+            [.., (last, _)] if last < time => Err(live.len()),
+            _ => live.binary_search_by(|(t, _)| t.cmp(time)),
+        };
+        match found {
+            Ok(offset) => {
+                let mut index = self.head + offset;
+                let before = self.counts[index].1;
+                let after = before + diff;
+                self.counts[index].1 = after;
+                if after == 0 && offset > 0 {
+                    self.counts.remove(index);
+                } else if after == 0 {
+                    self.head += 1;
+                    index += 1;
+                    if self.head == self.counts.len() {
+                        self.counts.clear();
+                        (self.head, index) = (0, 0);
+                    } else if self.head > HEAD_AT_MOST.max(self.counts.len() / 2) {
+                        self.counts.drain(..self.head);
+                        (self.head, index) = (0, 0);
+                    }
+                }
+                (index, before, after)
+            }
+            Err(0) if self.head > 0 => {
+                self.head -= 1;
+                self.counts[self.head] = (time.clone(), diff);
+                (self.head, 0, diff)
+            }
+            Err(offset) => {
+                self.counts.insert(self.head + offset, (time.clone(), diff));
+                (self.head + offset, 0, diff)
             }
         }
     }

@@ -66,6 +66,11 @@ impl ChangeBatch {
         self.updates.is_empty()
     }
 
+    /// Whether there is no update, not even some that cancel. Does not compact.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.updates.is_empty()
+    }
+
     /// The updates, compacted and sorted by (location, time).
     pub fn updates(&mut self) -> &[(Location, Coords, i64)] {
         self.compact();

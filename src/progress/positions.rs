@@ -108,9 +108,9 @@ fn lift(
         }
     }
     let around = scope_of(a);
-    let [from_name, to_name] = [from, to].map(|location| names[location as usize].clone());
+    let name = |location: Location| names[location as usize].clone();
     if !fits || summary.keep() > around.len as usize {
-        return Err(GraphError::Shape { from: from_name, to: to_name });
+        return Err(GraphError::Shape { from: name(from), to: name(to) });
     }
     if summary.advances() {
         return Ok(None);
@@ -123,7 +123,7 @@ fn lift(
     while left.depth > 0 && scope_of(left.parent).len as usize > summary.keep() {
         left = scope_of(left.parent);
     }
-    Err(GraphError::Reenters { scope: left.name.clone(), from: from_name, to: to_name })
+    Err(GraphError::Reenters { scope: left.name.clone(), from: name(from), to: name(to) })
 }
 
 /// Kahn's topological sort, first come first served. Returns the order and how many sources each unit still waits for.

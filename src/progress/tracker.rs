@@ -63,7 +63,6 @@ impl Tracker {
     /// Adds `diff` to the count of (`location`, `time`), at the next `propagate`.
     #[inline]
     pub fn update(&mut self, location: Location, time: Coords, diff: i64) {
-        debug_assert_eq!(time.len(), self.graph.coordinates(location), "{}", self.graph.location_name(location));
         self.pending.update(location, time, diff);
     }
 
@@ -77,6 +76,7 @@ impl Tracker {
         let Tracker { graph, states, pending, worklist, touched, live } = self;
         let graph: &Graph = graph;
         for (location, time, diff) in pending.drain() {
+            debug_assert_eq!(time.len(), graph.coordinates(location), "{}", graph.location_name(location));
             let counts = &mut states[location as usize].counts;
             let before = counts.counts().len();
             counts.update(time, diff, |&time, diff| {
@@ -119,17 +119,17 @@ impl Tracker {
         self.states[location as usize].counts.counts()
     }
 
-    /// Whether no pointstamp has a count that is not zero, and none is pending.
-    pub fn is_empty(&mut self) -> bool {
-        self.live == 0 && self.pending.is_empty()
+    /// Whether no pointstamp has a count that is not zero, and no update is pending.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0 && self.pending.is_untouched()
     }
 
     /// Checks the frontiers against the counts, from scratch. Costs the whole graph; for tests.
     ///
     /// # Panics
     /// If something is amiss, or updates are pending.
-    pub fn check_invariants(&mut self) {
-        assert!(self.pending.is_empty(), "propagate first");
+    pub fn check_invariants(&self) {
+        assert!(self.pending.is_untouched(), "propagate first");
         let mut implied: HashMap<(Location, Coords), i64> = HashMap::new();
         let mut live = 0;
         for (location, state) in (0..).zip(&self.states) {
