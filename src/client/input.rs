@@ -11,7 +11,7 @@ use super::error::Error;
 use super::waiting;
 use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Node, OutputPort, Scope, SharedHandle, Updates};
 use crate::operators::{Chunk, Collection, PublishedArrangement};
-use crate::order::{Antichain, Coords, PartialOrder, Semigroup, Timestamp};
+use crate::order::{Antichain, Coords, Semigroup, Timestamp};
 use crate::runtime::{DataflowId, Mailbox, Query, Wake};
 use crate::sync::Monitor;
 use crate::trace::MergeBatch;

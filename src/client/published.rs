@@ -4,7 +4,7 @@
 use super::error::Error;
 use super::waiting;
 use crate::operators::PublishedArrangement;
-use crate::order::{Antichain, PartialOrder, Timestamp};
+use crate::order::{Antichain, Timestamp};
 use crate::runtime::Query;
 use crate::trace::{Hold, MergeBatch, OrdBatch, Snapshot, SnapshotError};
 use std::time::{Duration, Instant};

@@ -12,7 +12,7 @@ use super::error::Error;
 use super::waiting;
 use crate::dataflow::{Closure, Fuel, Interest, SharedHandle, Updates};
 use crate::operators::Collection;
-use crate::order::{Antichain, PartialOrder, Semigroup, Timestamp};
+use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::runtime::{Query, Wake};
 use crate::sync::{Monitor, Mutex};
 use crate::trace::{Batcher, sort_and_consolidate};

@@ -18,6 +18,7 @@ mod variable;
 
 pub use arrange::{ArrangedByKey, ArrangedBySelf};
 pub use arranged::Arranged;
+pub(crate) use collection::owned;
 pub use collection::{Chunk, Collection};
 pub use publish::{Imported, PublishedArrangement};
 pub use variable::Variable;

@@ -38,6 +38,7 @@ struct Log {
     dropped: usize,
     commands: VecDeque<Command>,
     executed: Vec<usize>,
+    stopped: bool,
 }
 
 impl Log {
@@ -49,13 +50,14 @@ impl Log {
 impl CommandLog {
     /// A log that `workers` workers read.
     pub fn new(workers: usize) -> Self {
-        let log = Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers] };
+        let log = Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false };
         CommandLog { inner: Monitor::new(log) }
     }
 
     /// Appends a command; gives how many there are then.
     pub fn append(&self, command: Command) -> usize {
         let mut log = self.inner.lock();
+        log.stopped |= matches!(command, Command::Stop);
         log.commands.push_back(command);
         log.dropped + log.commands.len()
     }
@@ -78,6 +80,11 @@ impl CommandLog {
             self.inner.notify_all();
         }
         next
+    }
+
+    /// Whether a stop has been sequenced.
+    pub fn is_stopped(&self) -> bool {
+        self.inner.lock().stopped
     }
 
     /// Whether all workers have executed the first `count` commands.

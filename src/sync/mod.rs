@@ -34,3 +34,11 @@ pub use monitor::{Monitor, MonitorGuard};
 pub use mutex::{Mutex, MutexGuard};
 pub use parker::{Parker, Unparker};
 pub use scoped::{Entered, Outcome, ScopedCall};
+
+/// A number that no other call in this process has given.
+#[cfg(not(loom))]
+pub fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -41,7 +41,7 @@ pub use layers::{Layers, OrdBatch, start};
 pub use list::CursorList;
 pub use merge::{Merge, MergeBatch, Merger};
 pub use policy::MergePolicy;
-pub use published::{Published, Shard, shard_of};
+pub use published::{Published, Shard, WeakPublished, shard_of};
 pub use snapshot::Snapshot;
 pub use spine::{Spine, TraceStats};
 pub use traits::{Batch, Cursor, Delivery, Ref, Trace};

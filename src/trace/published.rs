@@ -71,7 +71,23 @@ impl<B: Batch> Clone for Published<B> {
     }
 }
 
+/// A published arrangement that someone else may still have.
+pub struct WeakPublished<B: Batch> {
+    shared: std::sync::Weak<Shared<B>>,
+}
+
+impl<B: Batch> WeakPublished<B> {
+    /// What is not beyond this frontier is complete on all shards; nothing, if it is not published any more.
+    pub fn complete(&self) -> Option<Antichain<B::Time>> {
+        Some(self.shared.upgrade()?.complete())
+    }
+}
+
 impl<B: Batch> Published<B> {
+    /// A reference that does not keep it published.
+    pub fn downgrade(&self) -> WeakPublished<B> {
+        WeakPublished { shared: Arc::downgrade(&self.shared) }
+    }
     /// An arrangement of which none of `peers` workers has published anything.
     pub fn new(peers: usize) -> Self {
         let shard = || Shard { batches: Arc::new([]), since: start(), upper: start() };
