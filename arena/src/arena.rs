@@ -607,11 +607,7 @@ pub(crate) struct Block {
 pub(crate) fn allocate(bytes: usize) -> Result<Block, OutOfMemory> {
     let (current, tag) = current::get();
     // SAFETY: the current arena, unless null, is owned by this thread, and alive by the handle in its guard.
-    let inner = if current.is_null() {
-        process_wide().inner()
-    } else {
-        unsafe { &*current }
-    };
+    let inner = unsafe { current.as_ref() }.unwrap_or_else(|| process_wide().inner());
     let Some((size, class)) = inner.size_for(bytes) else {
         return Err(inner.refuse(bytes, Cause::TooLarge));
     };

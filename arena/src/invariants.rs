@@ -116,11 +116,8 @@ impl Store {
         for chunk in chunks {
             let chunk: *mut Chunk = ptr::with_exposed_provenance_mut(chunk);
             // SAFETY: it was among the live chunks.
-            assert_eq!(
-                unsafe { (*chunk).longest },
-                0,
-                "a chunk with free slices is in no bucket"
-            );
+            let longest = unsafe { (*chunk).longest };
+            assert_eq!(longest, 0, "a chunk with free slices is in no bucket");
         }
     }
 }

@@ -164,14 +164,14 @@ impl RemoteList {
     /// Takes all blocks and gives each to `each`, the newest first. Owner only.
     #[inline]
     pub(crate) fn take(&self, each: impl FnMut(*mut Link)) {
-        self.take_with(ORDERS, each);
+        if !self.is_empty() {
+            self.take_with(ORDERS, each);
+        }
     }
 
-    #[inline]
+    /// `take` without the look beforehand. The models start here: loom remembers only the last access to an atomic,
+    /// and would not try a push between that look and the swap.
     pub(crate) fn take_with(&self, orders: Orders, mut each: impl FnMut(*mut Link)) {
-        if self.is_empty() {
-            return;
-        }
         let mut block = self.head.swap(std::ptr::null_mut(), orders.take);
         debug_assert!(
             block != CLOSED,

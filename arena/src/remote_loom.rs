@@ -157,7 +157,7 @@ fn closes(orders: Orders) {
         shared.touch();
         if shared
             .list
-            .close_with(orders, 2, |link| drop(collect(link)))
+            .close_with(orders, 2, |link| assert!(collect(link) > 100))
         {
             shared.end();
         }
@@ -232,6 +232,15 @@ fn loom_rejects_a_push_by_store() {
 fn loom_rejects_a_relaxed_close() {
     closes(Orders {
         close: Relaxed,
+        ..RIGHT
+    });
+}
+
+#[test]
+#[should_panic]
+fn loom_rejects_a_missing_acquire_after_closed() {
+    closes(Orders {
+        closed: Release,
         ..RIGHT
     });
 }
