@@ -74,8 +74,6 @@ pub(crate) struct Orders {
     pub(crate) take: Ordering,
     /// Of closing: publishes `left` and what the closer did.
     pub(crate) close: Ordering,
-    /// Of the fence after seeing CLOSED: pairs with `close`.
-    pub(crate) closed: Ordering,
     /// Of settling: what this thread did happens before the last one frees the arena.
     pub(crate) settle: Ordering,
 }
@@ -84,7 +82,6 @@ const ORDERS: Orders = Orders {
     push: Ordering::Release,
     take: Ordering::Acquire,
     close: Ordering::Release,
-    closed: Ordering::Acquire,
     settle: Ordering::Release,
 };
 
@@ -129,8 +126,9 @@ impl RemoteList {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             if head == CLOSED {
-                // The subtraction in `settle` must come after the store of `left` in `close`.
-                fence(orders.closed);
+                // Pairs with the CAS in `close`: without it the subtraction in `settle` could be ordered before the
+                // store of `left`, and be lost.
+                fence(Ordering::Acquire);
                 return Pushed::Closed;
             }
             // SAFETY: the block is the caller's until the CAS below succeeds.
