@@ -173,7 +173,8 @@ impl Arena {
         self.inner().set_cap(cap_bytes);
     }
 
-    /// For tests: the `n`-th allocation from now, counted from 1, fails with [`Cause::Injected`]; 0 takes that back.
+    /// For tests: the `n`-th allocation from now, counted from 1, fails with [`Cause::Injected`](crate::Cause::Injected); 0 takes
+    /// that back.
     pub fn fail_after(&self, n: u64) {
         self.inner().fail_after(n);
     }

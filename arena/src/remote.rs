@@ -16,7 +16,7 @@
 //! Invariants: once CLOSED, head never changes. A pusher's CAS on the list (or its subtraction) is the last time
 //! that it touches the arena. Cost: one CAS a push, one swap for any number of blocks.
 //!
-//! The same source runs under loom in this package's tests, with a mutant for each ordering.
+//! The same source runs under loom in this package's tests, with a mutant for each ordering in `Orders`.
 
 use sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, fence};
 
