@@ -9,8 +9,8 @@
 //! have one). A failed allocation changes nothing, so a buffer is sound while its method unwinds.
 //! Cost: `push` is one comparison and a store; growing doubles.
 
-use crate::arena;
 use crate::error::{Cause, OutOfMemory};
+use crate::inner;
 use crate::layout;
 use crate::tag::TagInner;
 use std::fmt;
@@ -255,7 +255,7 @@ impl<T: Copy + 'static> Buffer<T> {
         } else {
             layout::array_bytes(capacity, Self::SIZE)
         };
-        let block = arena::allocate(bytes)?;
+        let block = inner::allocate(bytes)?;
         let start: NonNull<T> = block.start.cast();
         // SAFETY: the new block is another one, and holds at least `len` values.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), start.as_ptr(), self.len) };
@@ -271,7 +271,7 @@ impl<T: Copy + 'static> Buffer<T> {
     fn release(&mut self) {
         if self.has_block() {
             // SAFETY: block and tag come from `allocate`; whoever calls overwrites or forgets them.
-            unsafe { arena::free(self.start.cast(), self.tag) };
+            unsafe { inner::free(self.start.cast(), self.tag) };
         }
     }
 }

@@ -14,7 +14,7 @@
 //! owner, through raw places: no reference to a whole header is ever made, for it would cover foreign reads.
 //! Next stop: `store.rs`, which hands out what lies here.
 
-use crate::arena::Inner;
+use crate::inner::Inner;
 use crate::layout::{self, SLICES};
 use crate::map::Mapping;
 use crate::remote::Link;

@@ -4,7 +4,7 @@
 //! values are being dropped. Invariant: the arena pointer is null or an arena that this thread owns; the tag
 //! pointer is null or a leaked handle.
 
-use crate::arena::Inner;
+use crate::inner::Inner;
 use crate::tag::{Tag, TagInner};
 use std::cell::Cell;
 use std::ptr;

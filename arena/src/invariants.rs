@@ -116,11 +116,8 @@ impl Store {
         for chunk in chunks {
             let chunk: *mut Chunk = ptr::with_exposed_provenance_mut(chunk);
             // SAFETY: it was among the live chunks.
-            assert_eq!(
-                unsafe { (*chunk).longest },
-                0,
-                "a chunk with free slices is in no bucket"
-            );
+            let longest = unsafe { (*chunk).longest };
+            assert_eq!(longest, 0, "a chunk with free slices is in no bucket");
         }
     }
 }
@@ -212,5 +209,64 @@ unsafe fn check_span(span: *mut Span) {
             usize::from((*span).fresh),
             "a block was lost"
         );
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::chunk::{Free, span_of};
+    use crate::map::MapOptions;
+    use crate::store::{Store, StoreOptions};
+    use std::ptr::NonNull;
+
+    fn store() -> Store {
+        Store::new(StoreOptions {
+            map: MapOptions::default(),
+            region_chunks: 1,
+            slack: 0,
+            per_block: false,
+        })
+    }
+
+    /// Allocates two blocks of 64 bytes and frees the second.
+    fn one_out_one_free(store: &mut Store) -> NonNull<u8> {
+        let first = store.allocate_slow(64).unwrap();
+        let second = store.take_from_bin(0).unwrap();
+        // SAFETY: the block was just handed out.
+        unsafe { store.free(second) };
+        store.check_invariants(64);
+        first
+    }
+
+    #[test]
+    #[should_panic(expected = "a block is free twice")]
+    fn a_cycle_of_free_blocks_is_seen() {
+        let mut store = store();
+        let first = one_out_one_free(&mut store);
+        // SAFETY: the span is live; its list has the block freed before.
+        unsafe { (*(*span_of(first)).free).next = (*span_of(first)).free };
+        store.check_invariants(64);
+    }
+
+    #[test]
+    #[should_panic(expected = "a block was lost")]
+    fn a_block_that_is_out_and_free_is_seen() {
+        let mut store = store();
+        let first = one_out_one_free(&mut store);
+        // SAFETY: the block is large enough for a link, and its span is live.
+        unsafe {
+            let free = first.as_ptr().cast::<Free>();
+            (*free).next = (*span_of(first)).free;
+            (*span_of(first)).free = free;
+        }
+        store.check_invariants(64);
+    }
+
+    #[test]
+    #[should_panic(expected = "live bytes")]
+    fn wrong_accounts_are_seen() {
+        let mut store = store();
+        one_out_one_free(&mut store);
+        store.check_invariants(128);
     }
 }

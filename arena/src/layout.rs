@@ -151,7 +151,7 @@ mod tests {
         fn the_class_holds_and_wastes_at_most_an_eighth(raw: u64, bits: u8) -> bool {
             let bytes = spread(raw, bits);
             let block = class_bytes(class_of(bytes).unwrap());
-            block >= bytes && block % UNIT == 0 && (block - bytes.max(1) < UNIT || (block - bytes) * 8 <= bytes)
+            block >= bytes && block.is_multiple_of(UNIT) && (block - bytes.max(1) < UNIT || (block - bytes) * 8 <= bytes)
         }
 
         fn the_class_is_the_smallest_that_holds(raw: u64, bits: u8) -> bool {
@@ -188,10 +188,7 @@ mod tests {
         for class in 0..SMALL_CLASSES {
             let (slices, blocks) = (span_slices(class), span_blocks(class));
             assert_eq!(slices * SLICE, blocks * class_bytes(class), "class {class}");
-            assert!(
-                blocks >= 1 && blocks <= 512 && slices <= 64,
-                "class {class}"
-            );
+            assert!((1..=512).contains(&blocks) && slices <= 64, "class {class}");
             assert!(slices <= SLICES - HEADER_SLICES);
         }
         assert_eq!(class_bytes(SMALL_CLASSES - 1), 512 << 10);

@@ -26,7 +26,8 @@
 //! - `store`, `store_free`: one arena's memory, the way out and the way back; `invariants` checks it
 //! - `tag`: owner tags
 //! - `current`: what this thread has entered
-//! - `arena`: ownership, accounting, caps; allocate and free
+//! - `inner`: ownership, accounting, caps; allocate and free
+//! - `arena`: the handle
 //! - `buffer`: the owned block that everyone else uses
 //! - `error`: what is refused, and why
 //! - `check`: operations and a model, for quickcheck and fuzzing
@@ -38,6 +39,7 @@ pub mod check;
 mod chunk;
 mod current;
 mod error;
+mod inner;
 mod invariants;
 mod layout;
 mod map;

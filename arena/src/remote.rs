@@ -16,7 +16,7 @@
 //! Invariants: once CLOSED, head never changes. A pusher's CAS on the list (or its subtraction) is the last time
 //! that it touches the arena. Cost: one CAS a push, one swap for any number of blocks.
 //!
-//! The same source runs under loom in this package's tests, with a mutant for each ordering.
+//! The same source runs under loom in this package's tests, with a mutant for each ordering in `Orders`.
 
 use sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, fence};
 
@@ -74,8 +74,6 @@ pub(crate) struct Orders {
     pub(crate) take: Ordering,
     /// Of closing: publishes `left` and what the closer did.
     pub(crate) close: Ordering,
-    /// Of the fence after seeing CLOSED: pairs with `close`.
-    pub(crate) closed: Ordering,
     /// Of settling: what this thread did happens before the last one frees the arena.
     pub(crate) settle: Ordering,
 }
@@ -84,7 +82,6 @@ const ORDERS: Orders = Orders {
     push: Ordering::Release,
     take: Ordering::Acquire,
     close: Ordering::Release,
-    closed: Ordering::Acquire,
     settle: Ordering::Release,
 };
 
@@ -129,8 +126,9 @@ impl RemoteList {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             if head == CLOSED {
-                // The subtraction in `settle` must come after the store of `left` in `close`.
-                fence(orders.closed);
+                // Pairs with the CAS in `close`: without it the subtraction in `settle` could be ordered before the
+                // store of `left`, and be lost.
+                fence(Ordering::Acquire);
                 return Pushed::Closed;
             }
             // SAFETY: the block is the caller's until the CAS below succeeds.
@@ -164,14 +162,14 @@ impl RemoteList {
     /// Takes all blocks and gives each to `each`, the newest first. Owner only.
     #[inline]
     pub(crate) fn take(&self, each: impl FnMut(*mut Link)) {
-        self.take_with(ORDERS, each);
+        if !self.is_empty() {
+            self.take_with(ORDERS, each);
+        }
     }
 
-    #[inline]
+    /// `take` without the look beforehand. The models start here: loom remembers only the last access to an atomic,
+    /// and would not try a push between that look and the swap.
     pub(crate) fn take_with(&self, orders: Orders, mut each: impl FnMut(*mut Link)) {
-        if self.is_empty() {
-            return;
-        }
         let mut block = self.head.swap(std::ptr::null_mut(), orders.take);
         debug_assert!(
             block != CLOSED,

@@ -12,11 +12,11 @@
 //! to the system.
 //!
 //! Invariants: a span is in its bin exactly while it has a block to give; a chunk is in the bucket of its longest
-//! run; at most one region has chunks without a header. One thread at a time (`arena.rs` sees to it).
-//! Next stop: `store_free.rs`, the way back; then `arena.rs`.
+//! run; at most one region has chunks without a header. One thread at a time (`inner.rs` sees to it).
+//! Next stop: `store_free.rs`, the way back; then `inner.rs`.
 
-use crate::arena::Inner;
 use crate::chunk::{self, Chunk, Free, Head, Large, Region, Span};
+use crate::inner::Inner;
 use crate::layout::{self, CHUNK, HEADER_SLICES, SLICES, SMALL_CLASSES};
 use crate::map::{self, MapOptions, Mapping};
 use crate::runs::Runs;

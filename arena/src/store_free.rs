@@ -1,7 +1,7 @@
 //! The way back to the system: empty spans, idle regions, large blocks; and the end of a store.
 //!
 //! Cost: a span that gets empty is given back in the time of a bitmap search; `trim` visits each region once, and
-//! the slices of those that it unmaps. Next stop: `arena.rs`.
+//! the slices of those that it unmaps. Next stop: `inner.rs`.
 
 use crate::chunk::{self, Chunk, Head, Large, Region, Span};
 use crate::layout::{CHUNK, HEADER_SLICES, SLICES, span_slices};

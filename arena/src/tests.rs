@@ -385,3 +385,50 @@ fn buffers_may_be_dropped_while_a_thread_ends() {
     assert_eq!(arena.stats().live_bytes, 0);
     arena.check_invariants();
 }
+
+/// Runs `child` in a forked process; the signal that ended it.
+fn signal_of(child: impl FnOnce()) -> Option<i32> {
+    // SAFETY: the child only touches memory and leaves by `_exit`: it takes no lock that another thread may hold.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                child();
+                libc::_exit(0)
+            }
+            pid => {
+                let mut status = 0;
+                assert_eq!(libc::waitpid(pid, &mut status, 0), pid);
+                libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))
+            }
+        }
+    }
+}
+
+fn is_fault(signal: Option<i32>) -> bool {
+    matches!(signal, Some(libc::SIGSEGV | libc::SIGBUS))
+}
+
+#[test]
+fn the_test_mode_sees_overruns_and_uses_after_the_free() {
+    for size in [1, 4096, 100_000, 3 << 20] {
+        let arena = Arena::new(ArenaConfig {
+            per_block: true,
+            ..small("guarded")
+        });
+        let _entered = arena.enter();
+        let mut buffer = Buffer::<u8>::with_capacity(size);
+        let (start, capacity) = (buffer.as_mut_ptr(), buffer.capacity());
+        // SAFETY: the last byte is in the block.
+        let within = || unsafe { start.add(capacity - 1).write_volatile(1) };
+        assert_eq!(signal_of(within), None);
+        // SAFETY: none: the byte beyond must end the child.
+        let beyond = || unsafe { start.wrapping_add(capacity).write_volatile(1) };
+        assert!(is_fault(signal_of(beyond)), "{size}");
+        let after = || {
+            drop(buffer);
+            // SAFETY: none: the block is gone, and reading it must end the child.
+            let _gone = unsafe { start.read_volatile() };
+        };
+        assert!(is_fault(signal_of(after)), "{size}");
+    }
+}
