@@ -346,12 +346,6 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
         &self.scope.build.core
     }
 
-    /// Asks for itself to be stepped.
-    pub(crate) fn activator(&self) -> Rc<dyn Fn()> {
-        let (core, index) = (self.core().clone(), self.index);
-        Rc::new(move || core.activate(index))
-    }
-
     fn port<C>(&mut self) -> (Rc<PortQueue<C>>, InputPort<T, C>) {
         let scope = &self.scope;
         let name = format!("{}, input {}", self.name, self.inputs.len());

@@ -1,0 +1,46 @@
+//! Threshold, distinct, count: functions of how often a datum is there.
+#![forbid(unsafe_code)]
+
+use super::arrange::ArrangedByKey;
+use super::arranged::Arranged;
+use super::collection::Collection;
+use crate::order::{Abelian, Semigroup, Timestamp};
+use crate::trace::{Ref, Trace};
+use kpg_columnar::Columnar;
+
+impl<'s, Tr: Trace<Val = ()>> Arranged<'s, Tr> {
+    /// Each key as often as `f` says for how often it is there. Arranged: the result can be shared.
+    pub fn threshold_arranged<R2: Abelian>(
+        &self,
+        name: &str,
+        f: impl Fn(Ref<'_, Tr::Key>, Tr::Diff) -> R2 + 'static,
+    ) -> ArrangedByKey<'s, Tr::Time, Tr::Key, (), R2> {
+        self.reduce_named(name, move |key, vals, output| output.push(((), f(key, vals[0].1))))
+    }
+
+    /// Each key with its count, once. Arranged: the result can be shared.
+    pub fn count_arranged(&self) -> ArrangedByKey<'s, Tr::Time, Tr::Key, Tr::Diff, i64> {
+        self.reduce_named("count", |_, vals, output| output.push((vals[0].1, 1)))
+    }
+}
+
+impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
+    /// Each datum as often as `f` says for how often it is there; `f` is not asked for what is not there.
+    pub fn threshold<R2: Abelian>(&self, f: impl Fn(D::Ref<'_>, R) -> R2 + 'static) -> Collection<'s, T, D, R2> {
+        self.arrange_by_self().threshold_arranged("threshold", f).as_collection(|datum, ()| D::to_owned(datum))
+    }
+
+    /// Each datum that is there, with its count.
+    pub fn count(&self) -> Collection<'s, T, (D, R), i64> {
+        self.arrange_by_self().count_arranged().as_collection(|datum, count| (D::to_owned(datum), count))
+    }
+}
+
+impl<'s, T: Timestamp, D: Columnar, R: Abelian + Ord + From<i8>> Collection<'s, T, D, R> {
+    /// Each datum that is there more than zero times, once.
+    pub fn distinct(&self) -> Self {
+        let arranged = self.arrange_by_self();
+        let once = |_: D::Ref<'_>, count: R| if count > R::zero() { R::from(1) } else { R::zero() };
+        arranged.threshold_arranged("distinct", once).as_collection(|datum, ()| D::to_owned(datum))
+    }
+}
