@@ -69,19 +69,31 @@ impl Item {
     /// The parameters of the type and of its column: `<A, B>`, or nothing.
     pub(crate) fn arguments(&self) -> TokenStream {
         let params = &self.params;
-        if params.is_empty() { TokenStream::new() } else { quote! { <#(#params),*> } }
+        if params.is_empty() {
+            TokenStream::new()
+        } else {
+            quote! { <#(#params),*> }
+        }
     }
 
     /// The parameters of the reference: `<'a, A, B>`, or nothing.
     pub(crate) fn reference_arguments(&self, lifetime: &TokenStream) -> TokenStream {
         let params = &self.params;
-        if self.borrows() { quote! { <#lifetime, #(#params),*> } } else { TokenStream::new() }
+        if self.borrows() {
+            quote! { <#lifetime, #(#params),*> }
+        } else {
+            TokenStream::new()
+        }
     }
 
     /// `where A: Columnar, …`, or nothing.
     pub(crate) fn clause(&self) -> TokenStream {
         let bounds = &self.bounds;
-        if bounds.is_empty() { TokenStream::new() } else { quote! { where #(#bounds),* } }
+        if bounds.is_empty() {
+            TokenStream::new()
+        } else {
+            quote! { where #(#bounds),* }
+        }
     }
 }
 
@@ -105,22 +117,34 @@ fn generics(input: &DeriveInput, krate: &TokenStream) -> Result<(Vec<Ident>, Vec
         }
     }
     if let Some(clause) = &input.generics.where_clause {
-        bounds.extend(clause.predicates.iter().map(|predicate| quote! { #predicate }));
+        bounds.extend(
+            clause
+                .predicates
+                .iter()
+                .map(|predicate| quote! { #predicate }),
+        );
     }
     Ok((params, bounds))
 }
 
 fn variants(name: &Ident, data: &DataEnum) -> Result<Vec<Shape>> {
     if data.variants.is_empty() {
-        return Err(Error::new_spanned(name, "an enum without variants has no values to store"));
+        return Err(Error::new_spanned(
+            name,
+            "an enum without variants has no values to store",
+        ));
     }
     if data.variants.len() > 256 {
-        return Err(Error::new_spanned(name, "at most 256 variants: the tag is one byte"));
+        return Err(Error::new_spanned(
+            name,
+            "at most 256 variants: the tag is one byte",
+        ));
     }
     let mut shapes = Vec::new();
     for variant in &data.variants {
         if let Some((_, discriminant)) = &variant.discriminant {
-            let reason = "derive(Columnar) orders variants as declared, so it takes no discriminants";
+            let reason =
+                "derive(Columnar) orders variants as declared, so it takes no discriminants";
             return Err(Error::new_spanned(discriminant, reason));
         }
         let name = &variant.ident;
