@@ -4,6 +4,8 @@
 //! must hold what the vectors hold, and at the end every kernel (file `check/kernels.rs`) must agree with its
 //! naive form.
 mod kernels;
+#[cfg(test)]
+mod mutants;
 mod values;
 
 pub use values::{Sample, Values};

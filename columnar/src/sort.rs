@@ -11,7 +11,7 @@
 //!
 //! Sort at most [`SORT_CHUNK`] records at a time and merge: the words and their spare copy (16 bytes a record)
 //! then stay in the second-level cache, where the scattered writes of radix passes are cheap.
-use crate::radix::sort_words;
+use crate::radix::{pays, sort_words};
 use crate::traits::{Column, Packed};
 use crate::units::Units;
 use kpg_arena::Buffer;
@@ -19,9 +19,6 @@ use std::cmp::Ordering;
 
 /// Records to sort at once: 16,384 × 16 bytes of words are 256 KiB, the second-level cache of older machines.
 pub const SORT_CHUNK: usize = 1 << 14;
-
-/// Below this length comparing words beats counting digits.
-const RADIX_FROM: usize = 64;
 
 /// Sorts ranges of columns; keeps its scratch memory between calls.
 #[derive(Debug, Default)]

@@ -56,11 +56,15 @@ fn wrapper(
         #[doc = #doc]
         #vis struct #column #arguments (#stored) #clause;
 
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::default::Default for #column #arguments #clause {
             fn default() -> Self {
                 #column(::core::default::Default::default())
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Column for #column #arguments #clause {
             type Owned = #name #arguments;
             const PREFIX_EXACT: bool = <#stored as #krate::Column>::PREFIX_EXACT;
@@ -164,6 +168,8 @@ fn enumeration(item: &Item) -> TokenStream {
             #(#columns: #types,)*
         }
 
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::default::Default for #column #arguments #clause {
             fn default() -> Self {
                 #column {
@@ -172,6 +178,8 @@ fn enumeration(item: &Item) -> TokenStream {
                 }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Column for #column #arguments #clause {
             type Owned = #name #arguments;
             #values

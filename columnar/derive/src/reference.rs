@@ -91,32 +91,46 @@ fn traits(item: &Item) -> TokenStream {
         (TokenStream::new(), TokenStream::new())
     };
     quote! {
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::clone::Clone for #reference #arguments #clause {
             #[inline]
             fn clone(&self) -> Self {
                 *self
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::marker::Copy for #reference #arguments #clause {}
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::PartialEq for #reference #arguments #clause {
             #[inline]
             fn eq(&self, other: &Self) -> bool {
                 match (*self, *other) { #(#equal,)* #unequal }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::Eq for #reference #arguments #clause {}
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::PartialOrd for #reference #arguments #clause {
             #[inline]
             fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
                 ::core::option::Option::Some(::core::cmp::Ord::cmp(self, other))
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::Ord for #reference #arguments #clause {
             #[inline]
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 match (*self, *other) { #(#compare,)* #by_tag }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::fmt::Debug for #reference #arguments #clause {
             fn fmt(&self, formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 match self { #(#debug,)* }
@@ -170,6 +184,8 @@ fn columnar(item: &Item) -> TokenStream {
         quote! { #reference #suffix #pattern => #value }
     });
     quote! {
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Columnar for #name #arguments #clause {
             type Ref<'a> = #reference #stored;
             type Column = #column #arguments;
