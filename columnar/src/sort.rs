@@ -120,9 +120,7 @@ impl Sorter {
             *word = word.checked_shl(index_bits).unwrap_or(0) | index as u64;
         }
         if !self.words.is_sorted() {
-            if len < RADIX_FROM {
-                self.words.sort_unstable();
-            } else {
+            if pays(len, packed.bits) {
                 let Sorter {
                     words,
                     spare,
@@ -130,6 +128,8 @@ impl Sorter {
                     ..
                 } = self;
                 sort_words(words, spare, counts, index_bits, packed.bits);
+            } else {
+                self.words.sort_unstable();
             }
         }
         if !packed.exact {
