@@ -36,12 +36,13 @@ impl Bench {
 
     /// (u64, u64) by value and time in chunks, with keys of several spreads.
     fn sorts(&self) {
-        let spreads: [(&str, Value); 6] = [
+        let spreads: [(&str, Value); 7] = [
             ("u64 any", |i| mix(i)),
             ("u64 below 2^32", |i| mix(i) >> 32),
             ("u64 below 2^20", |i| mix(i) >> 44),
             ("u64 below 1000", |i| mix(i) % 1000),
             ("u64 sorted", |i| i * 3),
+            ("u64 of 1000 hashes", |i| mix(mix(i) % 1000)),
             ("u64 skewed", |i| {
                 if i % 97 == 0 { mix(i) } else { mix(i) >> 40 }
             }),
