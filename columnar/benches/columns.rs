@@ -2,6 +2,11 @@
 //!
 //! `cargo bench -p kpg-columnar` prints nanoseconds per record, the best of several runs, and a hash of each
 //! result; without `--bench` (as under `cargo test`) it runs once on a small size.
+//!
+//! On a Xeon with 2 MiB of second-level cache and two noisy cores (spread about 15 %), chunks of 16,384:
+//! 10 to 17 ns where rows take 25 to 41, and 32 where rows take 41 for 1,000 hashes. Lost: skewed keys, of
+//! which a few are so great that most codes are cut alike (50 against 25), and what is sorted already (4
+//! against 1.3).
 use kpg_columnar::{Column, Columnar, Ints, SORT_CHUNK, Sorter, Units, combine, mix};
 use std::hint::black_box;
 use std::time::Instant;

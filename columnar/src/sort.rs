@@ -9,8 +9,8 @@
 //!    was cut.
 //! 2. Else words are sorted by what fits of the code of data. Where few are tied, or the code is not exact
 //!    even uncut (strings), ties are broken by comparing: codes, data, times.
-//! 3. Where many are tied, the low bits of the code are sorted by first and the high bits after, stably; each
-//!    distinct value then has a rank, which takes no more bits than an index, and step 1 is done with ranks.
+//! 3. Where many are tied and the code is exact, ties are broken by the whole code; each distinct value then
+//!    has a rank, which takes no more bits than an index, and step 1 is done with ranks.
 //!
 //! Values are compared only in ties of codes that were cut or are inexact. Words are sorted by LSD radix or by
 //! comparing words, whichever is expected to be faster, and are left if they are in order.
@@ -189,7 +189,7 @@ impl Sorter {
         self.sort_by_code(part, kept);
         let tied: usize = self.ties(part).map(<[u64]>::len).sum();
         if code.exact && tied > part.len / 4 && part.len >= RANK_FROM {
-            let bits = self.rank(part, cut, kept);
+            let bits = self.rank(part);
             return (part, self.sort_whole(times, part, bits));
         }
         if tied > 0 {
@@ -231,33 +231,22 @@ impl Sorter {
         }
     }
 
-    /// From codes whose high `kept` bits go into words and whose low `cut` bits don't: leaves in `words` the
-    /// rank of each code, in order of index; returns the bits of a rank.
-    fn rank(&mut self, part: Part, cut: u32, kept: u32) -> u32 {
-        let codes = &self.codes;
-        self.words.clear();
-        let low = (1 << cut) - 1;
-        extend_with(&mut self.words, part.len, |i| part.join(codes[i] & low, i));
-        self.sort_by_code(part, cut);
-        for word in self.words.iter_mut() {
-            let index = part.index(*word);
-            *word = part.join(self.codes[index] >> cut, index);
+    /// From words sorted by the high bits of exact codes: leaves in `words` the rank of each code, in order of
+    /// index; returns the bits of a rank.
+    fn rank(&mut self, part: Part) -> u32 {
+        let Sorter { words, codes, .. } = self;
+        for run in words.chunk_by_mut(|a, b| part.same_code(a, b)) {
+            let code = codes[part.index(run[0])];
+            if run.iter().any(|&word| codes[part.index(word)] != code) {
+                run.sort_unstable_by_key(|&word| codes[part.index(word)]);
+            }
         }
-        let Sorter {
-            words,
-            spare,
-            counts,
-            codes,
-            ..
-        } = self;
-        sort_words(words, spare, counts, part.index_bits, kept);
         let (mut rank, mut before) = (0, None);
         for &word in words.iter() {
-            let index = part.index(word);
-            let code = codes[index];
-            rank += u64::from(before.is_some_and(|before| before != code));
-            before = Some(code);
-            codes[index] = rank;
+            let code = &mut codes[part.index(word)];
+            rank += u64::from(before.is_some_and(|before| before != *code));
+            before = Some(*code);
+            *code = rank;
         }
         std::mem::swap(words, codes);
         u64::BITS - rank.leading_zeros()

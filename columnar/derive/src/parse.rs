@@ -179,3 +179,43 @@ impl Parse for CratePath {
         Ok(CratePath(input.call(Path::parse_mod_style)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn refusal(input: DeriveInput) -> String {
+        Item::new(&input)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_has_no_column_is_refused() {
+        assert!(refusal(parse_quote! { struct A<'a>(&'a u8); }).contains("lifetime"));
+        assert!(refusal(parse_quote! { struct A<const N: usize>(u8); }).contains("const"));
+        assert!(refusal(parse_quote! { union A { a: u8 } }).contains("union"));
+        assert!(refusal(parse_quote! { enum A {} }).contains("without variants"));
+        assert!(refusal(parse_quote! { enum A { B = 3, C = 1 } }).contains("discriminants"));
+        assert!(
+            refusal(parse_quote! { #[columnar(krate = x)] struct A; }).contains("crate = path")
+        );
+        let variants = (0..257).map(|index| format_ident!("V{index}"));
+        assert!(refusal(parse_quote! { enum A { #(#variants),* } }).contains("256"));
+    }
+
+    #[test]
+    fn the_crate_path_is_found() {
+        let path = |input: DeriveInput| crate_path(&input).map(|path| path.to_string());
+        assert_eq!(
+            path(parse_quote! { struct A; }).ok(),
+            Some(":: kpg :: columnar".into())
+        );
+        let given = path(parse_quote! { #[columnar(crate = kpg::columnar)] struct A; });
+        assert_eq!(given.ok(), Some("kpg :: columnar".into()));
+        let here = path(parse_quote! { #[columnar(crate = crate)] struct A; });
+        assert_eq!(here.ok(), Some("crate".into()));
+    }
+}
