@@ -100,10 +100,6 @@ impl Core {
         self.scheduled.set(false);
     }
 
-    pub(crate) fn rescheduled(&self) {
-        self.scheduled.set(true);
-    }
-
     pub(crate) fn activate(&self, node: u32) {
         self.nodes.insert(node);
         self.schedule();

@@ -297,14 +297,13 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
-        let active = outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty());
-        if active {
-            self.core.rescheduled();
+        if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty()) {
+            self.core.schedule();
         }
         if outcome.is_ok() && !self.core.mergers.is_empty() && !std::mem::replace(&mut self.merging, true) {
             self.core.local.mergers.borrow_mut().push(self.core.id);
         }
-        Round { changes, active, failed: outcome.err(), finished: false }
+        Round { changes, failed: outcome.err() }
     }
 
     fn idle(&mut self) -> bool {
