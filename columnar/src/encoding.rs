@@ -1,0 +1,334 @@
+//! How a column of integers lies: plain, stride, or narrow.
+//!
+//! ```text
+//!   plain    v0 v1 v2 …            8n bytes for u64
+//!   stride   base, step, len       key(i) = base + i·step; a constant has step 0; no bytes
+//!   narrow   base; d0 d1 d2 …      key(i) = base + d(i), d of 8, 16 or 32 bits
+//! ```
+//! `seal` takes the smallest; on a tie the plain one. A stride never wraps and never descends, so on it and on
+//! narrow ones searching needs no decoding. Choosing costs one pass, narrowing another; decoding one.
+use crate::gallop::gallop;
+use crate::int::Int;
+use crate::traits::{Packed, append_bits};
+use kpg_arena::Buffer;
+
+/// Which encoding a column has, as shown to whoever accounts for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EncodingKind {
+    /// Values as they are.
+    Plain,
+    /// One value, repeated.
+    Constant,
+    /// `base + i·step`.
+    Stride,
+    /// A base and 8-bit differences.
+    Narrow8,
+    /// A base and 16-bit differences.
+    Narrow16,
+    /// A base and 32-bit differences.
+    Narrow32,
+}
+
+/// The encodings; see the head of the file.
+#[derive(Debug)]
+pub(crate) enum Encoding<T: Int> {
+    Plain(Buffer<T>),
+    Stride { base: u64, step: u64, len: usize },
+    Narrow8 { base: u64, deltas: Buffer<u8> },
+    Narrow16 { base: u64, deltas: Buffer<u16> },
+    Narrow32 { base: u64, deltas: Buffer<u32> },
+}
+
+impl<T: Int> Encoding<T> {
+    /// The smallest encoding of `values`.
+    pub(crate) fn choose(values: Buffer<T>) -> Self {
+        let len = values.len();
+        if len == 0 {
+            return Encoding::Plain(Buffer::new());
+        }
+        if let Some((base, step)) = stride_of(&values) {
+            return Encoding::Stride { base, step, len };
+        }
+        let (base, greatest) = key_range(&values);
+        let span = greatest - base;
+        if T::BITS > 8 && span <= u64::from(u8::MAX) {
+            let deltas = collect(&values, |v| (v.key() - base) as u8);
+            Encoding::Narrow8 { base, deltas }
+        } else if T::BITS > 16 && span <= u64::from(u16::MAX) {
+            let deltas = collect(&values, |v| (v.key() - base) as u16);
+            Encoding::Narrow16 { base, deltas }
+        } else if T::BITS > 32 && span <= u64::from(u32::MAX) {
+            let deltas = collect(&values, |v| (v.key() - base) as u32);
+            Encoding::Narrow32 { base, deltas }
+        } else {
+            Encoding::Plain(shrink(values))
+        }
+    }
+
+    /// The values `lower..upper`, appended to `out`.
+    pub(crate) fn decode_into(&self, lower: usize, upper: usize, out: &mut Buffer<T>) {
+        assert!(
+            lower <= upper && upper <= self.len(),
+            "range {lower}..{upper} of a column of {}",
+            self.len()
+        );
+        match self {
+            Encoding::Plain(values) => out.extend_from_slice(&values[lower..upper]),
+            Encoding::Stride { base, step, .. } => {
+                extend_with(out, upper - lower, |i| {
+                    T::from_key(base + step * (lower + i) as u64)
+                });
+            }
+            Encoding::Narrow8 { base, deltas } => {
+                let deltas = &deltas[lower..upper];
+                extend_with(out, deltas.len(), |i| {
+                    T::from_key(base + u64::from(deltas[i]))
+                });
+            }
+            Encoding::Narrow16 { base, deltas } => {
+                let deltas = &deltas[lower..upper];
+                extend_with(out, deltas.len(), |i| {
+                    T::from_key(base + u64::from(deltas[i]))
+                });
+            }
+            Encoding::Narrow32 { base, deltas } => {
+                let deltas = &deltas[lower..upper];
+                extend_with(out, deltas.len(), |i| {
+                    T::from_key(base + u64::from(deltas[i]))
+                });
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Encoding::Plain(values) => values.len(),
+            Encoding::Stride { len, .. } => *len,
+            Encoding::Narrow8 { deltas, .. } => deltas.len(),
+            Encoding::Narrow16 { deltas, .. } => deltas.len(),
+            Encoding::Narrow32 { deltas, .. } => deltas.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> T {
+        match self {
+            Encoding::Plain(values) => values[index],
+            Encoding::Stride { base, step, len } => {
+                assert!(index < *len, "index {index} of a column of {len}");
+                T::from_key(base + step * index as u64)
+            }
+            Encoding::Narrow8 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
+            Encoding::Narrow16 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
+            Encoding::Narrow32 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
+        }
+    }
+
+    /// See [`Column::seek`](crate::Column::seek).
+    pub(crate) fn seek(&self, lower: usize, upper: usize, target: T) -> usize {
+        let key = target.key();
+        match self {
+            Encoding::Plain(values) => gallop(upper, lower, |i| values[i] < target),
+            Encoding::Stride { base, step, len } => {
+                assert!(upper <= *len, "index {upper} of a column of {len}");
+                let Some(distance) = key.checked_sub(*base) else {
+                    return lower.min(upper);
+                };
+                // A constant below the target is passed whole, one at the target not at all.
+                let index = match step {
+                    0 => (distance > 0) as u64 * upper as u64,
+                    _ => distance.div_ceil(*step),
+                };
+                usize::try_from(index)
+                    .unwrap_or(upper)
+                    .max(lower)
+                    .min(upper)
+            }
+            Encoding::Narrow8 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
+            Encoding::Narrow16 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
+            Encoding::Narrow32 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
+        }
+    }
+
+    /// See [`Column::pack`](crate::Column::pack).
+    pub(crate) fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
+        match self {
+            Encoding::Plain(values) => pack_slice(&values[lower..upper], room, keys, T::key),
+            Encoding::Stride { step, len, .. } => {
+                assert!(upper <= *len, "index {upper} of a column of {len}");
+                let last = (upper - lower).saturating_sub(1) as u64;
+                append_bits(keys, 0, step * last, room, |i| step * i as u64)
+            }
+            Encoding::Narrow8 { deltas, .. } => {
+                pack_slice(&deltas[lower..upper], room, keys, u64::from)
+            }
+            Encoding::Narrow16 { deltas, .. } => {
+                pack_slice(&deltas[lower..upper], room, keys, u64::from)
+            }
+            Encoding::Narrow32 { deltas, .. } => {
+                pack_slice(&deltas[lower..upper], room, keys, u64::from)
+            }
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Encoding::Plain(values) => values.capacity() * size_of::<T>(),
+            Encoding::Stride { .. } => 0,
+            Encoding::Narrow8 { deltas, .. } => deltas.capacity(),
+            Encoding::Narrow16 { deltas, .. } => deltas.capacity() * 2,
+            Encoding::Narrow32 { deltas, .. } => deltas.capacity() * 4,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> EncodingKind {
+        match self {
+            Encoding::Plain(_) => EncodingKind::Plain,
+            Encoding::Stride { step: 0, .. } => EncodingKind::Constant,
+            Encoding::Stride { .. } => EncodingKind::Stride,
+            Encoding::Narrow8 { .. } => EncodingKind::Narrow8,
+            Encoding::Narrow16 { .. } => EncodingKind::Narrow16,
+            Encoding::Narrow32 { .. } => EncodingKind::Narrow32,
+        }
+    }
+
+    /// Keys stay below `2^BITS`: the greatest a stride reaches, and each narrow one.
+    pub(crate) fn check_invariants(&self) {
+        let fits = |base: u64, span: u64| {
+            let top = base.checked_add(span);
+            assert!(
+                top.is_some_and(|top| T::BITS == 64 || top >> T::BITS == 0),
+                "base {base} + {span} exceeds {} bits",
+                T::BITS
+            );
+        };
+        match self {
+            Encoding::Plain(_) => {}
+            Encoding::Stride { base, step, len } => {
+                assert!(*len > 0, "an empty column is plain");
+                let span = (*len as u64 - 1).checked_mul(*step);
+                fits(*base, span.expect("a stride never wraps"));
+            }
+            Encoding::Narrow8 { base, deltas } => fits(*base, greatest(deltas)),
+            Encoding::Narrow16 { base, deltas } => fits(*base, greatest(deltas)),
+            Encoding::Narrow32 { base, deltas } => fits(*base, greatest(deltas)),
+        }
+    }
+}
+
+fn greatest<D: Copy + Into<u64>>(deltas: &[D]) -> u64 {
+    deltas.iter().map(|&d| d.into()).max().unwrap_or(0)
+}
+
+/// Base and step, if the keys neither descend nor leave one straight line. Stops at the first that does.
+fn stride_of<T: Int>(values: &[T]) -> Option<(u64, u64)> {
+    let base = values[0].key();
+    let step = match values.get(1) {
+        Some(second) => second.key().checked_sub(base)?,
+        None => 0,
+    };
+    let mut expected = base;
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            expected = expected.checked_add(step)?;
+        }
+        if value.key() != expected {
+            return None;
+        }
+    }
+    Some((base, step))
+}
+
+/// The least and the greatest key; `(u64::MAX, 0)` if there is none.
+fn key_range<T: Int>(values: &[T]) -> (u64, u64) {
+    values
+        .iter()
+        .fold((u64::MAX, 0), |(least, greatest), value| {
+            (least.min(value.key()), greatest.max(value.key()))
+        })
+}
+
+fn seek_narrow<D: Copy + Into<u64>>(
+    deltas: &[D],
+    base: u64,
+    key: u64,
+    lower: usize,
+    upper: usize,
+) -> usize {
+    let Some(target) = key.checked_sub(base) else {
+        return lower.min(upper);
+    };
+    gallop(upper, lower, |i| deltas[i].into() < target)
+}
+
+fn pack_slice<V: Copy>(
+    values: &[V],
+    room: u32,
+    keys: &mut [u64],
+    key: impl Fn(V) -> u64,
+) -> Packed {
+    debug_assert_eq!(values.len(), keys.len());
+    let values = &values[..keys.len()];
+    let (least, greatest) = values
+        .iter()
+        .fold((u64::MAX, 0), |(least, greatest), &value| {
+            (key(value).min(least), key(value).max(greatest))
+        });
+    append_bits(keys, least, greatest, room, |i| key(values[i]))
+}
+
+fn collect<V: Copy, D: Copy + Default + 'static>(values: &[V], f: impl Fn(V) -> D) -> Buffer<D> {
+    let mut out = Buffer::with_capacity(values.len());
+    extend_with_default(&mut out, values.len(), D::default(), |i| f(values[i]));
+    out
+}
+
+/// Appends `f(0) .. f(count - 1)`, through a small array so that the loop has no capacity check.
+pub(crate) fn extend_with<V: Copy + 'static>(
+    out: &mut Buffer<V>,
+    count: usize,
+    f: impl Fn(usize) -> V,
+) {
+    if count > 0 {
+        let filler = f(0);
+        extend_with_default(out, count, filler, f);
+    }
+}
+
+fn extend_with_default<V: Copy + 'static>(
+    out: &mut Buffer<V>,
+    count: usize,
+    filler: V,
+    f: impl Fn(usize) -> V,
+) {
+    const CHUNK: usize = 64;
+    out.reserve(count);
+    let mut done = 0;
+    while count - done >= CHUNK {
+        let mut chunk = [filler; CHUNK];
+        for (i, slot) in chunk.iter_mut().enumerate() {
+            *slot = f(done + i);
+        }
+        out.extend_from_slice(&chunk);
+        done += CHUNK;
+    }
+    for i in done..count {
+        out.push(f(i));
+    }
+}
+
+/// The buffer itself if it is nearly full, else an exact copy. The slack allowed is that of the arena's size
+/// classes (1/8) and of its least block (64 bytes).
+pub(crate) fn shrink<V: Copy + 'static>(values: Buffer<V>) -> Buffer<V> {
+    if values.is_empty() {
+        return Buffer::new();
+    }
+    let slack = (values.capacity() - values.len()) * size_of::<V>();
+    if slack <= 64 + size_of::<V>() * values.len() / 8 {
+        return values;
+    }
+    let mut exact = Buffer::with_capacity(values.len());
+    exact.extend_from_slice(&values);
+    exact
+}

@@ -1,0 +1,250 @@
+//! The column of integers, chars and floats; every other column is built from it.
+//!
+//! Plain while it is built, the smallest of the encodings (file `encoding`) once sealed.
+use crate::encoding::{Encoding, EncodingKind, extend_with, shrink};
+use crate::float::{F32, F64};
+use crate::hash::hash_bytes;
+use crate::int::Int;
+use crate::slice::Slice;
+use crate::traits::{Column, Columnar, Packed};
+use kpg_arena::Buffer;
+use std::cmp::Ordering;
+
+/// A column of values that are 64-bit keys.
+#[derive(Debug)]
+pub struct Ints<T: Int> {
+    encoding: Encoding<T>,
+}
+
+impl<T: Int> Default for Ints<T> {
+    fn default() -> Self {
+        Ints {
+            encoding: Encoding::Plain(Buffer::new()),
+        }
+    }
+}
+
+impl<T: Int> Ints<T> {
+    /// The values as a slice, if they are plain: the fast path of kernels.
+    #[inline]
+    #[must_use]
+    pub fn as_plain(&self) -> Option<&[T]> {
+        match &self.encoding {
+            Encoding::Plain(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The one value that all are, if the column is sealed and holds no other.
+    #[inline]
+    #[must_use]
+    pub fn as_constant(&self) -> Option<T> {
+        match &self.encoding {
+            Encoding::Stride { base, step: 0, .. } => Some(T::from_key(*base)),
+            _ => None,
+        }
+    }
+
+    /// The key of the first value and the step between keys, if the column is sealed as a stride.
+    #[inline]
+    #[must_use]
+    pub fn as_stride(&self) -> Option<(u64, u64)> {
+        match &self.encoding {
+            Encoding::Stride { base, step, .. } => Some((*base, *step)),
+            _ => None,
+        }
+    }
+
+    /// Which encoding the column has now.
+    #[must_use]
+    pub fn kind(&self) -> EncodingKind {
+        self.encoding.kind()
+    }
+
+    /// Appends the values `lower..upper` to `out`, decoded.
+    ///
+    /// # Panics
+    /// If the range does not lie in the column.
+    pub fn decode_into(&self, lower: usize, upper: usize, out: &mut Buffer<T>) {
+        self.encoding.decode_into(lower, upper, out);
+    }
+
+    /// Number of values.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.encoding.len()
+    }
+
+    /// The value at `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below the count.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, index: usize) -> T {
+        self.encoding.get(index)
+    }
+
+    /// Appends a value.
+    #[inline]
+    pub fn append(&mut self, value: T) {
+        self.plain_mut().push(value);
+    }
+
+    /// The buffer of a plain column; decodes a sealed one.
+    #[inline]
+    pub(crate) fn plain_mut(&mut self) -> &mut Buffer<T> {
+        if !matches!(self.encoding, Encoding::Plain(_)) {
+            self.decode();
+        }
+        match &mut self.encoding {
+            Encoding::Plain(values) => values,
+            _ => unreachable!("decoded above"),
+        }
+    }
+
+    #[cold]
+    fn decode(&mut self) {
+        let len = self.encoding.len();
+        let mut values = Buffer::with_capacity(len + 1);
+        self.encoding.decode_into(0, len, &mut values);
+        self.encoding = Encoding::Plain(values);
+    }
+
+    fn take_plain(&mut self) -> Buffer<T> {
+        match &mut self.encoding {
+            Encoding::Plain(values) => std::mem::take(values),
+            _ => unreachable!("the caller has seen that it is plain"),
+        }
+    }
+}
+
+impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column for Ints<T> {
+    type Owned = T;
+    const PREFIX_EXACT: bool = true;
+    const PREFIX_BITS: u32 = T::BITS;
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.encoding.len()
+    }
+    #[inline]
+    fn get(&self, index: usize) -> T {
+        self.encoding.get(index)
+    }
+    #[inline]
+    fn push(&mut self, value: T) {
+        self.append(value);
+    }
+    fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
+        other.encoding.decode_into(lower, upper, self.plain_mut());
+    }
+    fn clear(&mut self) {
+        match &mut self.encoding {
+            Encoding::Plain(values) => values.clear(),
+            _ => *self = Self::default(),
+        }
+    }
+    fn reserve(&mut self, additional: usize) {
+        self.plain_mut().reserve(additional);
+    }
+    fn seal(&mut self) {
+        if matches!(self.encoding, Encoding::Plain(_)) {
+            self.encoding = Encoding::choose(self.take_plain());
+        }
+    }
+    fn bytes(&self) -> usize {
+        self.encoding.bytes()
+    }
+    #[inline]
+    fn prefix(&self, index: usize) -> u64 {
+        self.encoding.get(index).key()
+    }
+    fn prefixes(&self, out: &mut Buffer<u64>) {
+        match self.as_plain() {
+            Some(values) => extend_with(out, values.len(), |i| values[i].key()),
+            None => extend_with(out, self.len(), |i| self.prefix(i)),
+        }
+    }
+    fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
+        self.encoding.pack(lower, upper, room, keys)
+    }
+    fn gather(&mut self, other: &Self, indices: &[u32]) {
+        let out = self.plain_mut();
+        match &other.encoding {
+            Encoding::Plain(values) => {
+                extend_with(out, indices.len(), |i| values[indices[i] as usize]);
+            }
+            encoding => extend_with(out, indices.len(), |i| encoding.get(indices[i] as usize)),
+        }
+    }
+    fn push_values(&mut self, values: &[T]) {
+        self.plain_mut().extend_from_slice(values);
+    }
+    #[inline]
+    fn seek(&self, lower: usize, upper: usize, target: T) -> usize {
+        self.encoding.seek(lower, upper, target)
+    }
+    /// As many leading items as fit in 64 bits, zeros after the end.
+    fn range_prefix(&self, lower: usize, upper: usize) -> u64 {
+        let fitting = (u64::BITS / T::BITS) as usize;
+        let mut prefix = 0;
+        for index in lower..upper.min(lower + fitting) {
+            let shift = u64::BITS - T::BITS * (index - lower + 1) as u32;
+            prefix |= self.prefix(index) << shift;
+        }
+        prefix
+    }
+    fn seal_items(&mut self) {
+        if T::as_bytes(&[]).is_some() {
+            let values = std::mem::take(self.plain_mut());
+            self.encoding = Encoding::Plain(shrink(values));
+        } else {
+            self.seal();
+        }
+    }
+    fn check_invariants(&self) {
+        self.encoding.check_invariants();
+    }
+}
+
+macro_rules! columnar {
+    ($($int:ty),*) => { $(
+        impl Columnar for $int {
+            type Ref<'a> = $int;
+            type Column = Ints<$int>;
+            #[inline]
+            fn borrow(&self) -> $int {
+                *self
+            }
+            #[inline]
+            fn to_owned(value: $int) -> $int {
+                value
+            }
+            #[inline]
+            fn reborrow<'b, 'a: 'b>(value: $int) -> $int {
+                value
+            }
+            #[inline]
+            fn hash(value: $int) -> u64 {
+                value.hash_key()
+            }
+            fn hash_slice(values: Slice<'_, $int>) -> u64 {
+                if let Some(bytes) = values.as_slice().and_then(<$int>::as_bytes) {
+                    return hash_bytes(bytes);
+                }
+                crate::slice::hash_items(values)
+            }
+            fn compare_slices<'a>(left: Slice<'a, $int>, right: Slice<'a, $int>) -> Ordering {
+                match (left.as_slice(), right.as_slice()) {
+                    (Some(left), Some(right)) => left.cmp(right),
+                    _ => left.into_iter().cmp(right),
+                }
+            }
+        }
+    )* };
+}
+columnar!(
+    u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, char, F32, F64
+);
