@@ -1,28 +1,58 @@
-//! Where bytes live.
-use std::ops::{Deref, DerefMut};
+//! Where bytes live: per-worker memory in which blocks may be dropped on any thread.
+//!
+//! A worker enters its [`Arena`]; each [`Buffer`] made meanwhile lies in it. Threads that entered none share the
+//! process-wide one. [`Tag`]s say whose the bytes are. Caps turn into [`OutOfMemory`], never into an abort.
+//!
+//! ```
+//! use kpg_arena::{Arena, ArenaConfig, Buffer};
+//!
+//! let arena = Arena::new(ArenaConfig { cap_bytes: Some(1 << 20), ..ArenaConfig::default() });
+//! let entered = arena.enter();
+//! let mut buffer = Buffer::new();
+//! buffer.extend_from_slice(&[1u64, 2, 3]);
+//! drop(entered);
+//! assert_eq!(arena.stats().live_bytes, 64);
+//! std::thread::spawn(move || drop(buffer)).join().unwrap();
+//! assert_eq!(arena.stats().live_bytes, 0);
+//! ```
+//!
+//! The tour, from the ground up:
+//!
+//! - `layout`: address arithmetic, without `unsafe`: size classes, chunks, alignment
+//! - `runs`: the free slices of a chunk, a bitmap
+//! - `map`: memory from the system
+//! - `remote`: the lock-free list of blocks freed by other threads, and its loom models
+//! - `chunk`: what lies where in mapped memory
+//! - `store`, `store_free`: one arena's memory, the way out and the way back; `invariants` checks it
+//! - `tag`: owner tags
+//! - `current`: what this thread has entered
+//! - `arena`: ownership, accounting, caps; allocate and free
+//! - `buffer`: the owned block that everyone else uses
+//! - `error`: what is refused, and why
+//! - `check`: operations and a model, for quickcheck and fuzzing
 
-/// An owned, growable block of plain values in the current thread's arena.
-#[derive(Debug)]
-pub struct Buffer<T: Copy + 'static> { plain: Vec<T> }
-impl<T: Copy + 'static> Default for Buffer<T> { fn default() -> Self { Self::new() } }
-impl<T: Copy + 'static> Buffer<T> {
-    /// An empty buffer; allocates nothing.
-    pub fn new() -> Self { Buffer { plain: Vec::new() } }
-    /// An empty buffer with room for `capacity` values.
-    pub fn with_capacity(capacity: usize) -> Self { Buffer { plain: Vec::with_capacity(capacity) } }
-    /// Appends one value.
-    #[inline]
-    pub fn push(&mut self, value: T) { self.plain.push(value) }
-    /// Appends a slice.
-    pub fn extend_from_slice(&mut self, values: &[T]) { self.plain.extend_from_slice(values) }
-    /// Makes room for `additional` more values.
-    pub fn reserve(&mut self, additional: usize) { self.plain.reserve(additional) }
-    /// Empties the buffer and keeps its block.
-    pub fn clear(&mut self) { self.plain.clear() }
-    /// Keeps the first `len` values.
-    pub fn truncate(&mut self, len: usize) { self.plain.truncate(len) }
-    /// Values it can hold without another allocation.
-    pub fn capacity(&self) -> usize { self.plain.capacity() }
-}
-impl<T: Copy + 'static> Deref for Buffer<T> { type Target = [T]; #[inline] fn deref(&self) -> &[T] { &self.plain } }
-impl<T: Copy + 'static> DerefMut for Buffer<T> { #[inline] fn deref_mut(&mut self) -> &mut [T] { &mut self.plain } }
+mod arena;
+mod buffer;
+#[doc(hidden)]
+pub mod check;
+mod chunk;
+mod current;
+mod error;
+mod invariants;
+mod layout;
+mod map;
+mod remote;
+mod runs;
+mod store;
+mod store_free;
+mod tag;
+
+#[cfg(all(test, loom))]
+mod remote_loom;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use arena::{Arena, ArenaConfig, Entered, Stats};
+pub use buffer::Buffer;
+pub use error::{Busy, Cause, OutOfMemory};
+pub use tag::{EnteredTag, Tag};

@@ -1,0 +1,64 @@
+//! What this thread has entered: an arena, a tag; and a number that tells threads apart.
+//!
+//! The record has no destructor, so it can be read at any moment of a thread's life, also while other thread-local
+//! values are being dropped. Invariant: the arena pointer is null or an arena that this thread owns; the tag
+//! pointer is null or a leaked handle.
+
+use crate::arena::Inner;
+use crate::tag::{Tag, TagInner};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// No thread has this number, and an arena with this owner has none.
+pub(crate) const NOBODY: u64 = 0;
+/// The number of a thread that has never entered an arena; never the owner of one.
+const UNNAMED: u64 = u64::MAX;
+
+struct Current {
+    arena: Cell<*const Inner>,
+    tag: Cell<*mut TagInner>,
+    thread: Cell<u64>,
+}
+
+thread_local! {
+    static CURRENT: Current = const {
+        Current { arena: Cell::new(ptr::null()), tag: Cell::new(ptr::null_mut()), thread: Cell::new(UNNAMED) }
+    };
+}
+
+/// The arena and the tag that are current.
+#[inline]
+pub(crate) fn get() -> (*const Inner, *mut TagInner) {
+    CURRENT.with(|current| (current.arena.get(), current.tag.get()))
+}
+
+/// Sets the current arena; returns the one before.
+pub(crate) fn swap_arena(arena: *const Inner) -> *const Inner {
+    CURRENT.with(|current| current.arena.replace(arena))
+}
+
+/// Sets the current tag; returns the one before.
+pub(crate) fn swap_tag(tag: Option<Tag>) -> Option<Tag> {
+    let raw = tag.map_or(ptr::null_mut(), |tag| tag.into_raw().as_ptr());
+    let before = CURRENT.with(|current| current.tag.replace(raw));
+    // SAFETY: what is in the cell was leaked by `into_raw` here, and has just been taken out of it.
+    ptr::NonNull::new(before).map(|before| unsafe { Tag::from_raw(before) })
+}
+
+/// This thread's number as far as it has one: enough to compare with an owner.
+#[inline]
+pub(crate) fn thread() -> u64 {
+    CURRENT.with(|current| current.thread.get())
+}
+
+/// This thread's number. Numbers are never used again, unlike addresses of thread-local values.
+pub(crate) fn named_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(NOBODY + 1);
+    CURRENT.with(|current| {
+        if current.thread.get() == UNNAMED {
+            current.thread.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        current.thread.get()
+    })
+}

@@ -1,0 +1,287 @@
+//! Owner tags: whose bytes are these?
+//!
+//! A [`Tag`] counts the bytes of the blocks that were allocated while it was the thread's current tag, until they
+//! are freed, on whatever thread. It can have a cap of its own.
+//!
+//! The count is the reference count too: every block is a multiple of 64 bytes, so bit 0 of the word is free to say
+//! that a handle exists, and who brings the word to 0 frees the record:
+//!
+//! ```text
+//! word = live bytes | 1 while there are handles          one RMW for a block allocated, one for it freed
+//! ```
+//!
+//! Invariant: a block is charged only while its tag is current, hence while a handle exists: nothing revives a 0.
+
+use crate::current;
+use crate::error::{Cause, OutOfMemory};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// The record that handles and blocks share.
+#[derive(Debug)]
+pub(crate) struct TagInner {
+    name: String,
+    /// Live bytes, a multiple of 64, plus 1 while `handles` isn't 0.
+    word: AtomicUsize,
+    /// The greatest number of live bytes so far.
+    peak: AtomicUsize,
+    /// `usize::MAX` for none.
+    cap: AtomicUsize,
+    /// Handles and entered guards.
+    handles: AtomicUsize,
+}
+
+impl TagInner {
+    /// Counts `bytes` more.
+    ///
+    /// # Errors
+    /// Where the cap would be exceeded; then nothing is counted.
+    #[inline]
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let cap = self.cap.load(Ordering::Relaxed);
+        // Relaxed: a handle exists, so the record stays; a block is handed over by other means.
+        let live = if cap == usize::MAX {
+            (self.word.fetch_add(bytes, Ordering::Relaxed) & !1) + bytes
+        } else {
+            self.charge_capped(bytes, cap)?
+        };
+        if live > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(live, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn charge_capped(&self, bytes: usize, cap: usize) -> Result<usize, OutOfMemory> {
+        let fits = |word: usize| ((word & !1).saturating_add(bytes) <= cap).then(|| word + bytes);
+        match self
+            .word
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+        {
+            Ok(word) => Ok((word & !1) + bytes),
+            Err(word) => Err(OutOfMemory {
+                requested: bytes,
+                live: word & !1,
+                cap: Some(cap),
+                who: self.name.clone(),
+                cause: Cause::TagCap,
+            }),
+        }
+    }
+}
+
+/// Counts `bytes` less, and frees the record if it was the last that knew it.
+///
+/// # Safety
+/// `tag` was charged `bytes` for a block which is gone now.
+#[inline]
+pub(crate) unsafe fn discharge(tag: NonNull<TagInner>, bytes: usize) {
+    // SAFETY: what is charged keeps the record alive, until this very subtraction.
+    let before = unsafe { tag.as_ref() }
+        .word
+        .fetch_sub(bytes, Ordering::Release);
+    if before == bytes {
+        // All that others did with the record happens before it is freed.
+        fence(Ordering::Acquire);
+        // SAFETY: the word is 0: no handle, no block. The record was leaked from a box.
+        drop(unsafe { Box::from_raw(tag.as_ptr()) });
+    }
+}
+
+/// Whose bytes are these: a name with counters and perhaps a cap. Cheap to clone.
+pub struct Tag {
+    inner: NonNull<TagInner>,
+}
+
+// SAFETY: all of the record is atomics and an immutable name.
+unsafe impl Send for Tag {}
+// SAFETY: as above.
+unsafe impl Sync for Tag {}
+
+impl Tag {
+    /// A tag without a cap.
+    pub fn new(name: impl Into<String>) -> Tag {
+        Tag::with_cap(name, None)
+    }
+
+    /// A tag whose blocks may have at most `cap_bytes` together.
+    pub fn with_cap(name: impl Into<String>, cap_bytes: Option<usize>) -> Tag {
+        let inner = Box::new(TagInner {
+            name: name.into(),
+            word: AtomicUsize::new(1),
+            peak: AtomicUsize::new(0),
+            cap: AtomicUsize::new(cap_bytes.unwrap_or(usize::MAX)),
+            handles: AtomicUsize::new(1),
+        });
+        Tag {
+            inner: NonNull::from(Box::leak(inner)),
+        }
+    }
+
+    fn inner(&self) -> &TagInner {
+        // SAFETY: bit 0 of the word keeps the record while a handle exists.
+        unsafe { self.inner.as_ref() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner().name
+    }
+
+    /// Bytes of its blocks that are live.
+    pub fn live_bytes(&self) -> usize {
+        self.inner().word.load(Ordering::Relaxed) & !1
+    }
+
+    /// The greatest number of live bytes so far.
+    pub fn peak_bytes(&self) -> usize {
+        self.inner().peak.load(Ordering::Relaxed)
+    }
+
+    /// Its cap.
+    pub fn cap_bytes(&self) -> Option<usize> {
+        Some(self.inner().cap.load(Ordering::Relaxed)).filter(|&cap| cap != usize::MAX)
+    }
+
+    /// Changes the cap. One below what is live refuses what comes and takes nothing away.
+    pub fn set_cap(&self, cap_bytes: Option<usize>) {
+        self.inner()
+            .cap
+            .store(cap_bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    /// Makes it this thread's current tag until the guard is dropped, in place of the one before.
+    pub fn enter(&self) -> EnteredTag {
+        EnteredTag {
+            before: current::swap_tag(Some(self.clone())),
+            here: PhantomData,
+        }
+    }
+
+    /// Leaks the handle as a pointer.
+    pub(crate) fn into_raw(self) -> NonNull<TagInner> {
+        std::mem::ManuallyDrop::new(self).inner
+    }
+
+    /// # Safety
+    /// `inner` comes from `into_raw`, and is used once.
+    pub(crate) unsafe fn from_raw(inner: NonNull<TagInner>) -> Tag {
+        Tag { inner }
+    }
+}
+
+impl Clone for Tag {
+    fn clone(&self) -> Tag {
+        self.inner().handles.fetch_add(1, Ordering::Relaxed);
+        Tag { inner: self.inner }
+    }
+}
+
+impl Drop for Tag {
+    fn drop(&mut self) {
+        if self.inner().handles.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: the last handle takes away bit 0, which was there for the handles, as if it were a block.
+            unsafe { discharge(self.inner, 1) };
+        }
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tag")
+            .field("name", &self.name())
+            .field("live_bytes", &self.live_bytes())
+            .finish()
+    }
+}
+
+/// While it lives, what this thread allocates belongs to a tag. See [`Tag::enter`].
+#[derive(Debug)]
+#[must_use = "the tag is current only while the guard lives"]
+pub struct EnteredTag {
+    before: Option<Tag>,
+    here: PhantomData<*mut ()>,
+}
+
+impl Drop for EnteredTag {
+    fn drop(&mut self) {
+        drop(current::swap_tag(self.before.take()));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Buffer;
+
+    #[test]
+    fn a_block_is_counted_until_it_is_freed_anywhere() {
+        let tag = Tag::new("orders");
+        let buffer = {
+            let _entered = tag.enter();
+            Buffer::<u64>::with_capacity(8)
+        };
+        let other = Buffer::<u64>::with_capacity(8);
+        assert_eq!((tag.live_bytes(), tag.peak_bytes()), (64, 64));
+        std::thread::spawn(move || drop((buffer, other)))
+            .join()
+            .unwrap();
+        assert_eq!((tag.live_bytes(), tag.peak_bytes()), (0, 64));
+    }
+
+    #[test]
+    fn a_nested_tag_replaces_and_restores() {
+        let (outer, inner) = (Tag::new("outer"), Tag::new("inner"));
+        let _outer = outer.enter();
+        let guard = inner.enter();
+        let first = Buffer::<u8>::with_capacity(1);
+        drop(guard);
+        let second = Buffer::<u8>::with_capacity(100);
+        assert_eq!((inner.live_bytes(), outer.live_bytes()), (64, 128));
+        drop((first, second));
+    }
+
+    #[test]
+    fn guards_dropped_in_any_order_are_sound() {
+        let (a, b) = (Tag::new("a"), Tag::new("b"));
+        let (first, second) = (a.enter(), b.enter());
+        drop((a, b));
+        drop(first);
+        drop(Buffer::<u8>::with_capacity(1));
+        drop(second);
+        drop(Buffer::<u8>::with_capacity(1));
+    }
+
+    #[test]
+    fn a_block_outlives_the_handles_of_its_tag() {
+        let tag = Tag::new("gone");
+        let buffer = {
+            let _entered = tag.enter();
+            Buffer::<u64>::with_capacity(100)
+        };
+        drop(tag);
+        drop(buffer);
+    }
+
+    #[test]
+    fn the_cap_refuses_and_says_so() {
+        let tag = Tag::with_cap("orders", Some(128));
+        let _entered = tag.enter();
+        let mut buffer = Buffer::<u64>::try_with_capacity(8).unwrap();
+        let refused = Buffer::<u64>::try_with_capacity(16).unwrap_err();
+        assert_eq!(refused.cause, Cause::TagCap);
+        assert_eq!(
+            (refused.requested, refused.live, refused.cap),
+            (128, 64, Some(128))
+        );
+        assert!(
+            refused
+                .to_string()
+                .contains("orders has 64 bytes live of at most 128")
+        );
+        tag.set_cap(None);
+        buffer.reserve(16);
+    }
+}

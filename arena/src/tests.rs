@@ -1,0 +1,387 @@
+//! Tests of the package as its users see it.
+
+use crate::check::{Op, check};
+use crate::{Arena, ArenaConfig, Buffer, Cause, OutOfMemory, Tag};
+use quickcheck::{Arbitrary, Gen, quickcheck};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+impl Arbitrary for Op {
+    fn arbitrary(g: &mut Gen) -> Op {
+        Op::decode(std::array::from_fn(|_| u8::arbitrary(g)))
+    }
+}
+
+quickcheck! {
+    fn operations_agree_with_the_model(ops: Vec<Op>) -> bool {
+        check(&ops, false);
+        true
+    }
+
+    fn operations_agree_with_the_model_block_by_block(ops: Vec<Op>) -> bool {
+        check(&ops, true);
+        true
+    }
+}
+
+fn small(name: &str) -> ArenaConfig {
+    ArenaConfig {
+        name: name.into(),
+        region_bytes: 1,
+        huge_pages: false,
+        ..ArenaConfig::default()
+    }
+}
+
+#[test]
+fn a_long_run_of_operations() {
+    let mut g = Gen::new(64);
+    let count = if cfg!(debug_assertions) {
+        2_000
+    } else {
+        10_000
+    };
+    let ops: Vec<Op> = (0..count).map(|_| Op::arbitrary(&mut g)).collect();
+    check(&ops, false);
+}
+
+#[test]
+fn a_buffer_is_four_words_and_new_is_free() {
+    assert_eq!(size_of::<Buffer<u8>>(), 32);
+    assert_eq!(size_of::<Option<Buffer<u8>>>(), 32);
+    let arena = Arena::new(small("unused"));
+    let _entered = arena.enter();
+    const EMPTY: Buffer<u64> = Buffer::new();
+    let buffer = EMPTY;
+    assert_eq!(
+        (buffer.len(), buffer.capacity(), buffer.block_bytes()),
+        (0, 0, 0)
+    );
+    assert_eq!(arena.stats().reserved_bytes, 0);
+}
+
+#[test]
+fn the_whole_class_is_used() {
+    let mut buffer = Buffer::<u64>::new();
+    buffer.push(1);
+    assert_eq!((buffer.capacity(), buffer.block_bytes()), (8, 64));
+    buffer.extend_from_slice(&[2; 8]);
+    assert_eq!(buffer.capacity(), 16);
+    let odd = Buffer::<[u8; 600]>::with_capacity(1);
+    assert_eq!((odd.capacity(), odd.block_bytes()), (1, 640));
+    assert_eq!(odd.as_ptr().addr() % 64, 0);
+}
+
+#[test]
+fn the_methods_of_a_buffer() {
+    let mut buffer = Buffer::default();
+    buffer.extend_from_slice(&[1u16, 2, 3]);
+    buffer.resize(5, 9);
+    assert_eq!(&buffer[..], [1, 2, 3, 9, 9]);
+    buffer.copy_within(1..3, 0);
+    buffer.resize(2, 0);
+    assert_eq!(format!("{buffer:?}"), "[2, 3]");
+    let copy = buffer.clone();
+    buffer.reserve(10_000);
+    assert!(buffer.capacity() >= 10_002);
+    buffer.shrink_to_fit();
+    assert_eq!((buffer.capacity(), &buffer[..]), (32, &copy[..]));
+    buffer.spare_capacity_mut()[0].write(7);
+    // SAFETY: the third value has just been written.
+    unsafe { buffer.set_len(3) };
+    buffer.truncate(10);
+    assert_eq!(&buffer[..], [2, 3, 7]);
+    buffer.clear();
+    buffer.shrink_to_fit();
+    assert_eq!(buffer.capacity(), 0);
+}
+
+#[test]
+fn values_without_a_size() {
+    let mut buffer = Buffer::new();
+    assert_eq!(buffer.capacity(), usize::MAX);
+    for _ in 0..1000 {
+        buffer.push(());
+    }
+    buffer.extend_from_slice(&[(); 24]);
+    buffer.resize(2000, ());
+    buffer.shrink_to_fit();
+    assert_eq!(
+        (buffer.len(), buffer.clone().len(), buffer.block_bytes()),
+        (2000, 2000, 0)
+    );
+    assert_eq!(
+        buffer.try_reserve(usize::MAX).unwrap_err().cause,
+        Cause::TooLarge
+    );
+}
+
+#[test]
+fn what_cannot_be_had_is_an_error() {
+    assert_eq!(
+        Buffer::<u64>::try_with_capacity(usize::MAX)
+            .unwrap_err()
+            .cause,
+        Cause::TooLarge
+    );
+    let mut buffer = Buffer::<u8>::new();
+    buffer.push(1);
+    assert_eq!(
+        buffer.try_reserve(usize::MAX).unwrap_err().cause,
+        Cause::TooLarge
+    );
+    let refused = Buffer::<u8>::try_with_capacity(1 << 46).unwrap_err();
+    assert!(matches!(refused.cause, Cause::System(_)), "{refused}");
+    assert_eq!(buffer[..], [1]);
+}
+
+#[test]
+fn the_cap_unwinds_with_a_typed_payload_and_the_buffer_stays_whole() {
+    let arena = Arena::new(ArenaConfig {
+        cap_bytes: Some(4096),
+        ..small("worker 3")
+    });
+    let _entered = arena.enter();
+    let mut buffer = Buffer::<u64>::new();
+    let payload = catch_unwind(AssertUnwindSafe(|| {
+        for value in 0.. {
+            buffer.push(value);
+        }
+    }))
+    .unwrap_err();
+    let refused = payload.downcast_ref::<OutOfMemory>().unwrap();
+    assert_eq!(
+        (refused.who.as_str(), refused.cap, refused.cause),
+        ("worker 3", Some(4096), Cause::ArenaCap)
+    );
+    assert!(refused.to_string().contains("raise the arena's cap"));
+    assert!(buffer.iter().copied().eq(0..buffer.len() as u64));
+    assert!(buffer.len() * 8 <= 4096 && buffer.len() >= 128);
+    arena.check_invariants();
+    arena.set_cap(None);
+    buffer.push(0);
+}
+
+#[test]
+fn the_nth_allocation_fails_when_asked_to() {
+    let arena = Arena::new(small("tested"));
+    let _entered = arena.enter();
+    arena.fail_after(3);
+    let held = [
+        Buffer::<u8>::with_capacity(1),
+        Buffer::<u8>::with_capacity(1),
+    ];
+    assert_eq!(
+        Buffer::<u8>::try_with_capacity(1).unwrap_err().cause,
+        Cause::Injected
+    );
+    drop(Buffer::<u8>::with_capacity(1));
+    arena.fail_after(1);
+    arena.fail_after(0);
+    drop(Buffer::<u8>::with_capacity(1));
+    drop(held);
+}
+
+#[test]
+fn a_second_thread_is_refused_and_may_enter_later() {
+    let arena = Arena::new(small("moved"));
+    let entered = arena.enter();
+    let (mut buffer, again) = (Buffer::<u32>::with_capacity(4), arena.enter());
+    buffer.push(5);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(arena.try_enter().unwrap_err().who, "moved");
+            assert!(arena.trim().is_err());
+        });
+    });
+    drop((again, entered));
+    let moved = arena.clone();
+    let buffer = std::thread::spawn(move || {
+        let _entered = moved.enter();
+        buffer.resize(1000, 6);
+        buffer
+    });
+    let buffer = buffer.join().unwrap();
+    assert_eq!((buffer[0], buffer[999]), (5, 6));
+    drop(buffer);
+    arena.check_invariants();
+}
+
+#[test]
+fn arenas_nest_and_guards_may_be_dropped_in_any_order() {
+    let (a, b) = (Arena::new(small("a")), Arena::new(small("b")));
+    let live = |arena: &Arena| arena.stats().live_bytes;
+    let outer = a.enter();
+    let inner = b.enter();
+    let in_b = Buffer::<u8>::with_capacity(1);
+    assert_eq!((live(&a), live(&b)), (0, 64));
+    drop(inner);
+    let in_a = Buffer::<u8>::with_capacity(1);
+    assert_eq!((live(&a), live(&b)), (64, 64));
+    let inner = b.enter();
+    drop(outer);
+    std::thread::scope(|scope| scope.spawn(|| drop(a.enter())).join().unwrap());
+    drop(inner);
+    let shared = Buffer::<u8>::with_capacity(1);
+    assert_eq!((live(&a), live(&b)), (64, 64));
+    let wide = Arena::process_wide();
+    let outer = a.enter();
+    let inner = wide.enter();
+    let also_shared = Buffer::<u8>::with_capacity(1);
+    drop(inner);
+    drop((a, b));
+    drop(outer);
+    drop((in_a, in_b, shared, also_shared));
+}
+
+#[test]
+fn many_threads_free_what_one_allocates() {
+    let arena = Arena::new(ArenaConfig {
+        slack_bytes: 0,
+        ..small("busy")
+    });
+    let tag = Tag::new("queue");
+    let (rounds, sizes) = (
+        if cfg!(debug_assertions) {
+            2_000u64
+        } else {
+            20_000
+        },
+        [1usize, 20, 300, 9_000, 200_000],
+    );
+    std::thread::scope(|scope| {
+        let mut queues = Vec::new();
+        for _ in 0..3 {
+            let (sender, receiver) = std::sync::mpsc::sync_channel::<(Buffer<u64>, u64)>(16);
+            queues.push(sender);
+            scope.spawn(move || {
+                for (buffer, round) in receiver {
+                    assert!(buffer.iter().all(|&value| value == round));
+                }
+            });
+        }
+        let _entered = arena.enter();
+        let _tagged = tag.enter();
+        for round in 0..rounds {
+            let mut buffer = Buffer::new();
+            buffer.resize(
+                sizes[round as usize % 7 % sizes.len()] / (1 + round as usize % 3),
+                round,
+            );
+            queues[round as usize % 3].send((buffer, round)).unwrap();
+        }
+    });
+    assert_eq!((arena.stats().live_bytes, tag.live_bytes()), (0, 0));
+    arena.check_invariants();
+    arena.trim().unwrap();
+    assert_eq!(arena.stats().reserved_bytes, 0);
+}
+
+#[test]
+fn blocks_outlive_their_arena() {
+    for per_block in [false, true] {
+        for _ in 0..50 {
+            let arena = Arena::new(ArenaConfig {
+                per_block,
+                ..small("gone")
+            });
+            let buffers: Vec<Buffer<u64>> = {
+                let _entered = arena.enter();
+                [1, 100, 20_000, 100_000].map(|len| {
+                    let mut buffer = Buffer::new();
+                    buffer.resize(len, len as u64);
+                    buffer
+                })
+            }
+            .into();
+            let droppers = buffers.into_iter().map(|buffer| {
+                std::thread::spawn(move || {
+                    assert!(buffer.iter().all(|&value| value == buffer.len() as u64))
+                })
+            });
+            let droppers: Vec<_> = droppers.collect();
+            drop(arena);
+            droppers
+                .into_iter()
+                .for_each(|dropper| dropper.join().unwrap());
+        }
+    }
+}
+
+#[test]
+fn idle_memory_goes_back_by_itself_beyond_the_slack() {
+    let arena = Arena::new(ArenaConfig {
+        slack_bytes: 4 << 20,
+        ..small("breathing")
+    });
+    let _entered = arena.enter();
+    for size in [10usize, 1000, 70_000, 400_000, 3_000_000] {
+        let held: Vec<Buffer<u8>> = (0..(64 << 20) / size.max(4096))
+            .map(|_| Buffer::with_capacity(size))
+            .collect();
+        arena.check_invariants();
+        drop(held);
+        let stats = arena.stats();
+        assert_eq!(stats.live_bytes, 0);
+        assert!(stats.reserved_bytes <= 4 << 20, "{size}: {stats:?}");
+    }
+    assert!(arena.stats().peak_bytes > 60 << 20);
+    arena.check_invariants();
+    assert!(arena.trim().unwrap() > 0);
+    assert_eq!(arena.stats().reserved_bytes, 0);
+}
+
+#[test]
+fn freed_blocks_are_reused() {
+    let arena = Arena::new(small("steady"));
+    let _entered = arena.enter();
+    for size in [1usize, 5_000, 600_000] {
+        drop(Buffer::<u8>::with_capacity(size));
+        let reserved = arena.stats().reserved_bytes;
+        for _ in 0..1000 {
+            let mut buffer = Buffer::<u8>::with_capacity(size);
+            buffer.push(1);
+        }
+        assert_eq!(arena.stats().reserved_bytes, reserved);
+    }
+}
+
+#[test]
+fn regions_may_lie_in_files() {
+    let config = ArenaConfig {
+        backing_directory: Some(std::env::temp_dir()),
+        ..small("filed")
+    };
+    let arena = Arena::new(config.clone());
+    let _entered = arena.enter();
+    let mut buffer = Buffer::<u64>::new();
+    for value in 0..200_000 {
+        buffer.push(value);
+    }
+    assert!(buffer.iter().copied().eq(0..200_000));
+    arena.check_invariants();
+    drop(buffer);
+    let nowhere = Arena::new(ArenaConfig {
+        backing_directory: Some("/nonexistent".into()),
+        ..config
+    });
+    let _entered = nowhere.enter();
+    assert!(matches!(
+        Buffer::<u8>::try_with_capacity(1).unwrap_err().cause,
+        Cause::System(_)
+    ));
+}
+
+#[test]
+fn buffers_may_be_dropped_while_a_thread_ends() {
+    thread_local!(static LATE: std::cell::RefCell<Buffer<u8>> = const { std::cell::RefCell::new(Buffer::new()) });
+    let arena = Arena::new(small("late"));
+    let moved = arena.clone();
+    std::thread::spawn(move || {
+        let _entered = moved.enter();
+        LATE.with(|late| late.borrow_mut().push(1));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(arena.stats().live_bytes, 0);
+    arena.check_invariants();
+}
