@@ -1,1 +1,36 @@
-//! sync
+//! Sync: the only atomics, locks and parking of the engine, on std or, under `--cfg loom`, on loom.
+//!
+//! ```text
+//! spsc     one sender, one receiver, a list of segments       messages between two workers
+//! log      one writer, many readers, a list of segments       progress, from one worker to all others
+//! parker   sleep until woken, a wake is one atomic swap        a worker with nothing to do      (README.md)
+//! mutex    std's, without poisoning
+//! monitor  a mutex, those blocked on it and futures' wakers    clients that wait for the engine
+//! cell     one published Arc behind one atomic word            a published shard
+//! scoped   a borrowed closure, run on other threads            the install closure
+//! ```
+//!
+//! Each structure stands in one small file with its loom models, and among those at least one mutant (a weakened
+//! ordering, a lost wake-up) that the model must reject. Run them with their own target directory:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --profile loom --lib sync
+//! ```
+//!
+//! Unsafe code is in `spsc`, `log`, `cell` and `scoped` only. Next stop up: `progress`; the fabric that uses the
+//! queues is in `runtime`.
+
+mod cell;
+pub mod log;
+mod monitor;
+mod mutex;
+mod parker;
+mod scoped;
+mod shim;
+pub mod spsc;
+
+pub use cell::ArcCell;
+pub use monitor::{Monitor, MonitorGuard};
+pub use mutex::{Mutex, MutexGuard};
+pub use parker::{Parker, Unparker};
+pub use scoped::{Entered, Outcome, ScopedCall};
