@@ -8,10 +8,10 @@
 //! Next stop: `builder`.
 #![forbid(unsafe_code)]
 
-use super::consolidate::{merge_runs, sort_and_consolidate};
+use super::consolidate::{merge_runs, sort_and_consolidate_with};
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Sorter};
 
 /// Updates are sorted once that many have come, or when they are asked for: sorting one by one would cost an
 /// allocation each.
@@ -21,11 +21,12 @@ const STAGE: usize = 1024;
 pub struct Batcher<D: Columnar, T: Timestamp, R: Semigroup> {
     stage: Updates<D, T, R>,
     runs: Vec<Updates<D, T, R>>,
+    sorter: Sorter,
 }
 
 impl<D: Columnar, T: Timestamp, R: Semigroup> Default for Batcher<D, T, R> {
     fn default() -> Self {
-        Batcher { stage: Updates::default(), runs: Vec::new() }
+        Batcher { stage: Updates::default(), runs: Vec::new(), sorter: Sorter::default() }
     }
 }
 
@@ -37,7 +38,8 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     /// Takes updates in any order.
     pub fn push(&mut self, updates: Updates<D, T, R>) {
         if self.stage.is_empty() && updates.len() >= STAGE {
-            return self.push_run(sort_and_consolidate(updates));
+            let run = sort_and_consolidate_with(&mut self.sorter, updates);
+            return self.push_run(run);
         }
         if self.stage.is_empty() {
             self.stage = updates;
@@ -109,7 +111,8 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     fn flush(&mut self) {
         if !self.stage.is_empty() {
             let stage = std::mem::take(&mut self.stage);
-            self.push_run(sort_and_consolidate(stage));
+            let run = sort_and_consolidate_with(&mut self.sorter, stage);
+            self.push_run(run);
         }
     }
     fn push_run(&mut self, mut run: Updates<D, T, R>) {

@@ -126,6 +126,9 @@ impl<B: MergeBatch> Clone for WeakTrace<B> {
 }
 
 impl<B: MergeBatch> WeakTrace<B> {
+    pub(super) fn new(shared: Weak<TraceBox<B>>) -> Self {
+        WeakTrace { shared }
+    }
     /// A new reader from `since` on, whose cut is the last bound; nothing, if the trace is gone.
     ///
     /// # Panics

@@ -61,7 +61,7 @@ impl<B: Batch> Snapshot<B> {
     fn reads<'a>(&'a self, key: &B::Key) -> impl Iterator<Item = Result<(B::Val, B::Diff), DiffOverflow>> + use<'a, B> {
         let mut cursor = cursor(&self.shards[shard_of::<B::Key>(key.borrow(), self.shards.len())]);
         cursor.seek_key(key.borrow());
-        let found = cursor.key().is_some_and(|k| super::gallop::compare::<B::Key>(k, key.borrow()).is_eq());
+        let found = cursor.key().is_some_and(|k| super::compare::compare::<B::Key>(k, key.borrow()).is_eq());
         std::iter::from_fn(move || {
             if !found {
                 return None;

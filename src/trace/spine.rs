@@ -309,3 +309,6 @@ impl<B: MergeBatch> Spine<B> {
         &self.policy
     }
 }
+
+#[cfg(test)]
+mod tests;

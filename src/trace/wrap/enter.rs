@@ -86,6 +86,10 @@ impl<Tr: Trace> EnterTrace<Tr> {
     pub fn new(inner: Tr) -> Self {
         EnterTrace { inner }
     }
+    /// The trace viewed.
+    pub fn inner(&self) -> &Tr {
+        &self.inner
+    }
     /// A view of a batch that the trace's arrangement delivers.
     pub fn wrap(&self, batch: Tr::Batch) -> EnterBatch<Tr::Batch> {
         EnterBatch::new(batch)
