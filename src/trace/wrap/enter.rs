@@ -34,10 +34,12 @@ impl<'a, C: Cursor<'a>> Cursor<'a> for EnterCursor<C> {
     }
 }
 
+type Bounds<T> = [Antichain<Product<T, u32>>; 2];
+
 /// A batch whose times and bounds have round 0 appended.
 pub struct EnterBatch<B: Batch> {
     inner: B,
-    bounds: Arc<[Antichain<Product<B::Time, u32>>; 2]>,
+    bounds: Arc<Bounds<B::Time>>,
 }
 
 impl<B: Batch> EnterBatch<B> {
