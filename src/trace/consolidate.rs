@@ -12,7 +12,7 @@ use kpg_columnar::{Column, Columnar, Sorter};
 use std::cmp::Ordering;
 
 /// Updates sorted at a time: more than the sorter's own chunk, since merging columns costs more than radix passes.
-const CHUNK: usize = 1 << 17;
+const CHUNK: usize = 1 << 20;
 
 /// Sorts `updates` by time and sums up those of equal times. Cost: n log n, none if there is at most one.
 pub fn consolidate_times<T: Ord + Copy, R: Semigroup>(updates: &mut Vec<(T, R)>) {

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 use super::compare::compare;
+mod flat;
+
 use super::consolidate::consolidate_times;
 use super::layers::{Layers, OrdBatch, range};
 use super::{Batch, builder};
@@ -66,6 +68,8 @@ pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     since: Antichain<T>,
     // Whether some time of the input may change.
     folds: [bool; 2],
+    // Whether each key of both inputs has one val and each val one update.
+    flat: bool,
     // Positions of the first key not yet done.
     keys: [usize; 2],
     // If inside a key: the vals not yet done, and which inputs have the key.
@@ -94,7 +98,18 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
         // Where all times are beyond `since`, each is its own representative.
         let folds = [first, second].map(|b| !since.is_empty() && !since.before_equal(b.lower()));
         let inputs = [first.clone(), second.clone()];
-        Merger { inputs, since: since.clone(), folds, keys: [0; 2], inside: None, output, whole, scratch: Vec::new() }
+        let flat = inputs.iter().all(|input| flat::is_flat(input.layers()));
+        Merger {
+            inputs,
+            since: since.clone(),
+            folds,
+            flat,
+            keys: [0; 2],
+            inside: None,
+            output,
+            whole,
+            scratch: Vec::new(),
+        }
     }
     fn empty(lower: Antichain<T>, upper: Antichain<T>) -> Self {
         builder::empty_batch(lower, upper)
@@ -110,6 +125,12 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merge<OrdBatch<K, V, T, R>> for Merger<K, V, T, R> {
     fn work(&mut self, fuel: &mut isize) {
         while *fuel > 0 && !self.is_done() {
+            if self.flat && self.inside.is_none() {
+                self.work_flat(fuel);
+                if *fuel <= 0 || self.is_done() {
+                    return;
+                }
+            }
             *fuel -= if self.inside.is_some() { self.step_val(*fuel as usize) } else { self.step_key(*fuel as usize) };
         }
     }
@@ -239,13 +260,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     /// Copies keys that the other input does not have.
     fn copy_keys(&mut self, side: usize, keys: Range<usize>) {
-        let input = self.inputs[side].layers().clone();
-        let vals = input.vals(keys.clone());
+        let vals = self.input(side).vals(keys.clone());
         if self.copies_whole(side, &vals) {
             self.copy_vals(side, vals);
+            let input = self.inputs[side].layers();
             self.output.keys.extend_from(&input.keys, keys.start, keys.end);
             self.output.key_ends.extend_from(&input.key_ends, keys.start, keys.end);
         } else {
+            let input = self.inputs[side].layers().clone();
             for key in keys {
                 self.copy_vals(side, range(&input.key_ends, key));
                 self.output.end_key(input.keys.get(key));
@@ -260,14 +282,15 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     /// Copies vals that the other input does not have.
     fn copy_vals(&mut self, side: usize, vals: Range<usize>) {
-        let input = self.inputs[side].layers().clone();
         if !self.copies_whole(side, &vals) {
+            let input = self.inputs[side].layers().clone();
             for val in vals {
                 self.fold_into_scratch(side, val);
                 self.flush_scratch(input.vals.get(val));
             }
             return;
         }
+        let input = self.inputs[side].layers();
         let updates = input.updates(vals.clone());
         self.output.vals.extend_from(&input.vals, vals.start, vals.end);
         self.output.val_ends.extend_from(&input.val_ends, vals.start, vals.end);

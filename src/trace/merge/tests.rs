@@ -82,6 +82,33 @@ quickcheck::quickcheck! {
     }
 }
 
+/// As `batches`, of keys that have one val and one update each.
+fn flat_batches(updates: &[(u16, u8, u8, i8)]) -> [OrdBatch<u64, u64, u64, i64>; 2] {
+    let middle = Antichain::from_elem(4);
+    let mut columns = [Updates::default(), Updates::default()];
+    let mut seen = std::collections::HashSet::new();
+    for (key, val, time, diff) in updates {
+        let (key, time) = (u64::from(key % 128), u64::from(time % 8));
+        if *diff != 0 && seen.insert((key, time / 4)) {
+            columns[usize::from(time >= 4)].push((key, u64::from(val % 2)), time, i64::from(diff.signum()));
+        }
+    }
+    let [first, second] = columns.map(sort_and_consolidate);
+    [batch_from_sorted(first, start(), middle.clone()), batch_from_sorted(second, middle, Antichain::from_elem(8))]
+}
+
+quickcheck::quickcheck! {
+    fn flat_ones_too(updates: Vec<(u16, u8, u8, i8)>, since: u8, fuel: u8) -> bool {
+        let since = Antichain::from_elem(u64::from(since % 10));
+        let [first, second] = flat_batches(&updates);
+        let merged = merge(&first, &second, &since, isize::from(fuel % 32) + 1);
+        merged.check_invariants();
+        (since.elements()[0]..12).all(|at| {
+            accumulate(std::slice::from_ref(&merged), &at) == accumulate(&[first.clone(), second.clone()], &at)
+        })
+    }
+}
+
 #[test]
 fn stays_near_its_fuel() {
     // One key with many vals, and many keys with one.
