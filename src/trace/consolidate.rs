@@ -51,6 +51,30 @@ pub fn consolidate_times<T: Ord + Copy, R: Semigroup>(updates: &mut Vec<(T, R)>)
     updates.truncate(write);
 }
 
+/// What a run is sorted by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// (data, time).
+    Data,
+    /// (time, data).
+    Time,
+}
+
+/// Compares update `i` of `a` with update `j` of `b`.
+#[inline]
+pub(crate) fn compare_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    a: &Updates<D, T, R>,
+    i: usize,
+    b: &Updates<D, T, R>,
+    j: usize,
+) -> Ordering {
+    match by {
+        By::Data => compare_at(a, i, b, j),
+        By::Time => a.times.get(i).cmp(&b.times.get(j)).then_with(|| compare::<D>(a.data.get(i), b.data.get(j))),
+    }
+}
+
 /// Compares update `i` of `a` with update `j` of `b` by (data, time).
 #[inline]
 pub(crate) fn compare_at<D: Columnar, T: Timestamp, R: Semigroup>(
@@ -72,23 +96,32 @@ pub fn sort_and_consolidate_with<D: Columnar, T: Timestamp, R: Semigroup>(
     sorter: &mut Sorter,
     updates: Updates<D, T, R>,
 ) -> Updates<D, T, R> {
+    sort_by(By::Data, sorter, updates)
+}
+
+/// The updates sorted and summed up.
+pub(crate) fn sort_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    sorter: &mut Sorter,
+    updates: Updates<D, T, R>,
+) -> Updates<D, T, R> {
     let len = updates.len();
-    let strict = |i: usize| compare_at(&updates, i - 1, &updates, i).is_lt() && !updates.diffs.get(i).is_zero();
+    let strict = |i: usize| compare_by(by, &updates, i - 1, &updates, i).is_lt() && !updates.diffs.get(i).is_zero();
     if len == 0 || (!updates.diffs.get(0).is_zero() && (1..len).all(strict)) {
         return updates;
     }
     if len <= CHUNK {
-        return sort_range(sorter, &updates, 0, len);
+        return sort_range(by, sorter, &updates, 0, len);
     }
     let mut runs: Vec<_> =
-        (0..len).step_by(CHUNK).map(|low| sort_range(sorter, &updates, low, len.min(low + CHUNK))).collect();
+        (0..len).step_by(CHUNK).map(|low| sort_range(by, sorter, &updates, low, len.min(low + CHUNK))).collect();
     drop(updates);
     while runs.len() > 1 {
         let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
         let mut rest = runs.into_iter();
         while let Some(a) = rest.next() {
             merged.push(match rest.next() {
-                Some(b) => merge_runs(&a, &b),
+                Some(b) => merge_by(by, &a, &b),
                 None => a,
             });
         }
@@ -99,6 +132,7 @@ pub fn sort_and_consolidate_with<D: Columnar, T: Timestamp, R: Semigroup>(
 
 /// Updates `low..high` sorted and summed up.
 fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
     sorter: &mut Sorter,
     updates: &Updates<D, T, R>,
     low: usize,
@@ -107,7 +141,7 @@ fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
     let mut out = Updates::<D, T, R>::default();
     out.diffs.reserve(high - low);
     let mut picked: Buffer<u32> = Buffer::with_capacity(high - low);
-    sorter.sort_groups(&updates.data, &updates.times, low, high, |group| {
+    let group = |group: &[u32]| {
         let mut sum = R::Sum::default();
         for index in group {
             updates.diffs.get(*index as usize).add_to(&mut sum);
@@ -125,7 +159,11 @@ fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
                 group.iter().for_each(|index| out.diffs.push(updates.diffs.get(*index as usize)));
             }
         }
-    });
+    };
+    match by {
+        By::Data => sorter.sort_groups(&updates.data, &updates.times, low, high, group),
+        By::Time => sorter.sort_groups(&updates.times, &updates.data, low, high, group),
+    }
     out.data.gather(&updates.data, &picked);
     out.times.gather(&updates.times, &picked);
     out
@@ -150,8 +188,17 @@ fn emit_group<'a, D: Columnar, T: Timestamp, R: Semigroup>(
     }
 }
 
-/// Merges two runs, each sorted by (data, time) and summed up. Cost: linear; stretches of one run are copied whole.
+/// Merges two runs, each sorted by (data, time) and summed up.
 pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
+    a: &Updates<D, T, R>,
+    b: &Updates<D, T, R>,
+) -> Updates<D, T, R> {
+    merge_by(By::Data, a, b)
+}
+
+/// Merges two runs, each sorted alike and summed up. Cost: linear; stretches of one run are copied whole.
+pub(crate) fn merge_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
     a: &Updates<D, T, R>,
     b: &Updates<D, T, R>,
 ) -> Updates<D, T, R> {
@@ -161,17 +208,17 @@ pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
     out.diffs.reserve(a.len() + b.len());
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
-        match compare_at(a, i, b, j) {
+        match compare_by(by, a, i, b, j) {
             Ordering::Less => {
                 let start = i;
-                while i < a.len() && compare_at(a, i, b, j).is_lt() {
+                while i < a.len() && compare_by(by, a, i, b, j).is_lt() {
                     i += 1;
                 }
                 out.extend_from(a, start, i);
             }
             Ordering::Greater => {
                 let start = j;
-                while j < b.len() && compare_at(b, j, a, i).is_lt() {
+                while j < b.len() && compare_by(by, b, j, a, i).is_lt() {
                     j += 1;
                 }
                 out.extend_from(b, start, j);
@@ -179,10 +226,10 @@ pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
             Ordering::Equal => {
                 let (start_i, start_j) = (i, j);
                 // Usually one each; more where a sum didn't fit.
-                while i < a.len() && compare_at(a, i, a, start_i).is_eq() {
+                while i < a.len() && compare_by(by, a, i, a, start_i).is_eq() {
                     i += 1;
                 }
-                while j < b.len() && compare_at(b, j, b, start_j).is_eq() {
+                while j < b.len() && compare_by(by, b, j, b, start_j).is_eq() {
                     j += 1;
                 }
                 let group = (start_i..i).map(|i| (a, i)).chain((start_j..j).map(|j| (b, j)));

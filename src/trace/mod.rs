@@ -17,6 +17,7 @@ mod consolidate;
 mod cursor;
 mod handle;
 mod hold;
+mod later;
 mod layers;
 mod list;
 mod merge;
