@@ -14,7 +14,7 @@ impl Arbitrary for Random {
             let len = byte(g) % 12;
             (0..len).map(|_| (byte(g), byte(g), byte(g), byte(g), (byte(g) % 5) as i8 - 2)).collect()
         };
-        Random(match byte(g) % 20 {
+        Random(match byte(g) % 26 {
             0..=4 => Op::Push(updates(g)),
             5..=8 => Op::Seal(byte(g), byte(g)),
             9 => Op::Work(byte(g)),
@@ -26,6 +26,9 @@ impl Arbitrary for Random {
             16 => Op::Advance,
             17 => Op::Snapshot(byte(g), byte(g)),
             18 => Op::Hold(byte(g), byte(g)),
+            20..=22 => Op::Advance,
+            23 => Op::Snapshot(byte(g), byte(g)),
+            19 | 24 => Op::Catch(byte(g), byte(g)),
             _ => Op::Release(byte(g)),
         })
     }

@@ -43,7 +43,8 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
     /// As `arrange_named`, with a merge policy of its own in place of the engine's.
     pub fn arrange_with(&self, name: &str, policy: Option<MergePolicy>) -> ArrangedByKey<'s, T, K, V, R> {
         let mut builder = self.stream.scope.node(name);
-        let input = exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
+        let input =
+            exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
         let (end, arranged) = Writing::new(&mut builder, policy);
         builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
         arranged

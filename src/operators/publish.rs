@@ -9,7 +9,9 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
-use crate::dataflow::{CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle};
+use crate::dataflow::{
+    CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
+};
 use crate::order::{Antichain, Coords, Lattice, Timestamp};
 use crate::runtime::{DataflowId, Local, Query, Wake};
 use crate::trace::{

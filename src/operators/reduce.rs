@@ -15,7 +15,9 @@ use super::arranged::Arranged;
 use super::reduce_key::{History, KeyWork};
 use crate::dataflow::{Fuel, InputPort, Interest, Node, Updates};
 use crate::order::{Abelian, Antichain, Timestamp};
-use crate::trace::{Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate};
+use crate::trace::{
+    Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate,
+};
 use kpg_columnar::{Column, Columnar};
 use std::collections::BTreeMap;
 

@@ -131,6 +131,9 @@ impl<B: MergeBatch> WeakTrace<B> {
         let since = self.shared.upgrade()?.committed.borrow().clone();
         self.register(&since)
     }
+    pub(super) fn new(shared: Weak<TraceBox<B>>) -> Self {
+        WeakTrace { shared }
+    }
     /// A new reader from `since` on, whose cut is the last bound; nothing, if the trace is gone.
     ///
     /// # Panics

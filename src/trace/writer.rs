@@ -4,7 +4,7 @@
 //! is a reader as long as someone has the published arrangement. Before: `handle`. Next stop: `published`.
 #![forbid(unsafe_code)]
 
-use super::handle::{TraceBox, TraceHandle};
+use super::handle::{TraceBox, TraceHandle, WeakTrace};
 use super::layers::start;
 use super::merge::MergeBatch;
 use super::policy::MergePolicy;
@@ -49,6 +49,10 @@ impl<B: MergeBatch> TraceWriter<B> {
     /// The last batch's upper bound; the least time, if there is none.
     pub fn upper(&self) -> &Antichain<B::Time> {
         &self.upper
+    }
+    /// A way to more readers, for importers on this worker; nothing, if no reader is left.
+    pub fn reader(&self) -> Option<WeakTrace<B>> {
+        self.is_read().then(|| WeakTrace::new(self.shared.clone()))
     }
     /// Whether anyone reads, or may.
     pub fn is_read(&self) -> bool {
