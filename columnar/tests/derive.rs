@@ -1,4 +1,6 @@
 //! Types that derive `Columnar`: generated references and columns against the owned values.
+#![forbid(unsafe_code)]
+
 use kpg_columnar::{Column, Columnar};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Columnar)]
@@ -67,7 +69,7 @@ fn works() {
     let stored: PersonRef<'_> = column.get(0);
     assert_eq!((stored.name, stored.age, stored.tags.get(1)), ("Ada", 36, Some(3)));
     assert_eq!(format!("{stored:?}"), format!("{person:?}"));
-    assert_eq!(Person::to_owned(stored), person);
+    assert_eq!(<Person as Columnar>::to_owned(stored), person);
     let event: Event<String, u8> = Event::Set { key: "k".into(), value: 1 };
     assert_eq!(format!("{:?}", event.borrow()), format!("{event:?}"));
     assert_eq!(ColourRef::Blue, Colour::Blue.borrow());
