@@ -1,5 +1,6 @@
 //! Random lives of a trace: reads at every since and cut, snapshots and holds, during merges (invariants 7 to 10, 13,
 //! 22, 25).
+#![forbid(unsafe_code)]
 
 use kpg::trace::check::{Op, check};
 use quickcheck::{Arbitrary, Gen, QuickCheck};

@@ -7,6 +7,8 @@
 //! 10 to 17 ns where rows take 25 to 41, and 32 where rows take 41 for 1,000 hashes. Lost: skewed keys, of
 //! which a few are so great that most codes are cut alike (50 against 25), and what is sorted already (4
 //! against 1.3).
+#![forbid(unsafe_code)]
+
 use kpg_columnar::{Column, Columnar, Ints, SORT_CHUNK, Sorter, Units, combine, mix};
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
 //! Types that derive `Columnar`: generated references and columns against the owned values.
+#![forbid(unsafe_code)]
 use kpg_columnar::{Column, Columnar};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Columnar)]

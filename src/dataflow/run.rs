@@ -190,15 +190,13 @@ impl Dataflow {
         };
         let slot = &mut self.nodes[node as usize];
         let is_input = slot.inputs.contains(&location);
-        if !is_input && slot.watched {
-            if let Some(logic) = slot.logic.as_mut() {
-                self.core.running.set(Running::Node(node));
-                let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
-                if let Err(payload) = outcome {
-                    return Err(self.fail(Failure::from_payload(payload)));
-                }
-                self.commit();
+        if let Some(logic) = slot.logic.as_mut().filter(|_| !is_input && slot.watched) {
+            self.core.running.set(Running::Node(node));
+            let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
+            if let Err(payload) = outcome {
+                return Err(self.fail(Failure::from_payload(payload)));
             }
+            self.commit();
         }
         let slot = &self.nodes[node as usize];
         let holds = self.core.held.borrow().get(node as usize).is_some_and(|held| *held > 0);

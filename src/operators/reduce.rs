@@ -202,7 +202,7 @@ where
         let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
         loop {
             let next_due = (*due_next < due.len()).then(|| due.data.get(*due_next));
-            let key = new.iter().filter_map(|c| c.key()).map(|k| Tr::Key::reborrow(k)).chain(next_due).min();
+            let key = new.iter().filter_map(|c| c.key()).map(Tr::Key::reborrow).chain(next_due).min();
             let Some(key) = key else { return true };
             if fuel.is_spent() {
                 for (cursor, position) in new.iter().zip(positions.iter_mut()) {
@@ -254,7 +254,7 @@ fn collect<'a, C: Cursor<'a>>(
 ) {
     for cursor in cursors {
         cursor.seek_key(key);
-        if !cursor.key().is_some_and(|k| C::Key::reborrow(k) == C::Key::reborrow(key)) {
+        if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
             continue;
         }
         while let Some(val) = cursor.val() {
