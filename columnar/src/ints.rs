@@ -248,3 +248,87 @@ macro_rules! columnar {
 columnar!(
     u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, char, F32, F64
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed<T>(values: &[T]) -> (EncodingKind, usize)
+    where
+        T: Int + Columnar<Column = Ints<T>> + for<'a> Columnar<Ref<'a> = T>,
+    {
+        let mut column = Ints::<T>::default();
+        column.push_values(values);
+        let plain = column.bytes();
+        column.seal();
+        column.check_invariants();
+        assert!(
+            column.bytes() <= plain,
+            "{} sealed, {plain} plain",
+            column.bytes()
+        );
+        assert!(
+            values
+                .iter()
+                .enumerate()
+                .all(|(index, value)| column.get(index) == *value)
+        );
+        (column.kind(), column.bytes())
+    }
+
+    #[test]
+    fn the_smallest_encoding_is_taken() {
+        use EncodingKind::*;
+        let spread = |by: u64| -> Vec<u64> { (0..1000).map(|i| crate::mix(i) % by + 77).collect() };
+        let within = |(kind, bytes): (EncodingKind, usize), width: usize| {
+            // At most 1/8 of waste in a size class.
+            assert!(
+                (1000 * width..=1126 * width).contains(&bytes),
+                "{kind:?} of {bytes} bytes"
+            );
+            kind
+        };
+        assert_eq!(sealed::<u64>(&[]), (Plain, 0));
+        assert_eq!(sealed(&[u64::MAX]), (Constant, 0));
+        assert_eq!(sealed(&[-5i64; 100]), (Constant, 0));
+        assert_eq!(sealed(&[1u64, u64::MAX]), (Stride, 0));
+        assert_eq!(
+            sealed(&(0..1000).map(|i| -500 + 3 * i).collect::<Vec<i32>>()),
+            (Stride, 0)
+        );
+        assert_eq!(sealed(&['a', 'c', 'e']), (Stride, 0));
+        assert_eq!(within(sealed(&spread(256)), 1), Narrow8);
+        assert_eq!(within(sealed(&spread(257)), 2), Narrow16);
+        assert_eq!(within(sealed(&spread(1 << 32)), 4), Narrow32);
+        assert_eq!(within(sealed(&spread(1 << 40)), 8), Plain);
+        let bytes: Vec<u8> = spread(100).iter().map(|&value| value as u8).collect();
+        assert_eq!(within(sealed(&bytes), 1), Plain);
+        // A line that leaves the range of keys is no stride.
+        assert_eq!(sealed(&[u64::MAX - 1, u64::MAX, 0]).0, Plain);
+        assert_eq!(sealed(&[3u64, 2, 1]).0, Narrow8);
+    }
+
+    #[test]
+    fn a_push_after_seal_decodes() {
+        let mut column = Ints::<u64>::default();
+        column.push_values(&[5, 6, 7]);
+        column.seal();
+        assert_eq!(
+            (column.as_plain(), column.as_stride()),
+            (None, Some((5, 1)))
+        );
+        column.push(1);
+        assert_eq!(column.as_plain(), Some(&[5, 6, 7, 1][..]));
+    }
+
+    /// The promise for batches: distinct keys, one time, diff +1, in about eight bytes.
+    #[test]
+    fn a_key_only_batch_is_small() {
+        let mut column = <((u64, ()), u64, i64) as Columnar>::Column::default();
+        for i in 0..10_000 {
+            column.push(((crate::mix(i), ()), 42, 1));
+        }
+        column.seal();
+        assert!(column.bytes() <= 9 * 10_000, "{}", column.bytes());
+    }
+}

@@ -14,6 +14,48 @@ pub trait HeapSize {
     }
 }
 
+macro_rules! no_heap {
+    ($($type:ty),*) => { $(impl HeapSize for $type {})* };
+}
+no_heap!(
+    (),
+    bool,
+    char,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize
+);
+
+impl HeapSize for String {
+    fn heap_bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+impl<T: HeapSize> HeapSize for Vec<T> {
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>() + self.iter().map(T::heap_bytes).sum::<usize>()
+    }
+}
+impl<T: HeapSize> HeapSize for Option<T> {
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, T::heap_bytes)
+    }
+}
+impl<T: HeapSize> HeapSize for Box<T> {
+    fn heap_bytes(&self) -> usize {
+        size_of::<T>() + T::heap_bytes(self)
+    }
+}
+
 /// A value stored as it is, for types that have no column of their own. Read as `&Opaque<T>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opaque<T>(pub T);
@@ -89,8 +131,10 @@ where
         &self.values[index]
     }
     fn push(&mut self, value: &Opaque<T>) {
+        // The clone is measured, for it may own less than the original.
+        let value = value.clone();
         self.heap_bytes += value.0.heap_bytes();
-        self.values.push(value.clone());
+        self.values.push(value);
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let values = &other.values[lower..upper];

@@ -139,7 +139,10 @@ impl<T: Columnar, E: Columnar> Columnar for Result<T, E> {
 impl<C: Column, D: Column> Results<C, D> {
     const LAYOUT: EnumLayout = EnumLayout::new(
         1,
-        &[(C::PREFIX_BITS, C::PREFIX_EXACT), (D::PREFIX_BITS, D::PREFIX_EXACT)],
+        &[
+            (C::PREFIX_BITS, C::PREFIX_EXACT),
+            (D::PREFIX_BITS, D::PREFIX_EXACT),
+        ],
     );
 }
 

@@ -169,7 +169,11 @@ impl EnumLayout {
         if room > u64::BITS - tag_bits {
             room = u64::BITS - tag_bits;
         }
-        EnumLayout { bits: tag_bits + room, exact, room }
+        EnumLayout {
+            bits: tag_bits + room,
+            exact,
+            room,
+        }
     }
 
     /// The prefix of a value, from that of its fields, which has `bits`.
@@ -178,6 +182,10 @@ impl EnumLayout {
     pub const fn prefix(self, tag: u8, fields: u64, bits: u32) -> u64 {
         let fields = fit(fields, bits, self.room);
         // A tag of no bits leaves room for 64, and is 0.
-        if self.room == u64::BITS { fields } else { (tag as u64) << self.room | fields }
+        if self.room == u64::BITS {
+            fields
+        } else {
+            (tag as u64) << self.room | fields
+        }
     }
 }

@@ -25,7 +25,12 @@ pub(crate) fn generate(item: &Item) -> TokenStream {
         let outward = quote! {
             match value { #(#arms,)* _ => ::core::unreachable!("no such tag was pushed") }
         };
-        return wrapper(item, &quote! { u8 }, &tag_of(item, &quote! { value }), &outward);
+        return wrapper(
+            item,
+            &quote! { u8 },
+            &tag_of(item, &quote! { value }),
+            &outward,
+        );
     }
     enumeration(item)
 }
@@ -37,7 +42,13 @@ fn wrapper(
     inward: &TokenStream,
     outward: &TokenStream,
 ) -> TokenStream {
-    let Item { name, vis, column, krate, .. } = item;
+    let Item {
+        name,
+        vis,
+        column,
+        krate,
+        ..
+    } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let doc = format!("A column of [`{name}`].");
     let stored = quote! { <#inner as #krate::Columnar>::Column };
@@ -45,11 +56,15 @@ fn wrapper(
         #[doc = #doc]
         #vis struct #column #arguments (#stored) #clause;
 
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::default::Default for #column #arguments #clause {
             fn default() -> Self {
                 #column(::core::default::Default::default())
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Column for #column #arguments #clause {
             type Owned = #name #arguments;
             const PREFIX_EXACT: bool = <#stored as #krate::Column>::PREFIX_EXACT;
@@ -124,7 +139,13 @@ struct Parts {
 }
 
 fn enumeration(item: &Item) -> TokenStream {
-    let Item { name, vis, column, krate, .. } = item;
+    let Item {
+        name,
+        vis,
+        column,
+        krate,
+        ..
+    } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let doc = format!("A column of [`{name}`].");
     let count = item.shapes.len();
@@ -147,6 +168,8 @@ fn enumeration(item: &Item) -> TokenStream {
             #(#columns: #types,)*
         }
 
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::default::Default for #column #arguments #clause {
             fn default() -> Self {
                 #column {
@@ -155,6 +178,8 @@ fn enumeration(item: &Item) -> TokenStream {
                 }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Column for #column #arguments #clause {
             type Owned = #name #arguments;
             #values
@@ -183,28 +208,40 @@ fn enumeration(item: &Item) -> TokenStream {
 
 /// Reading and appending.
 fn values(item: &Item, parts: &Parts) -> TokenStream {
-    let Item { reference, krate, .. } = item;
+    let Item {
+        reference, krate, ..
+    } = item;
     let Parts { columns, tags, .. } = parts;
-    let get = item.shapes.iter().zip(columns).zip(tags).map(|((shape, column), tag)| {
-        let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
-        let tuple = shape.fields.tuple("f");
-        quote! {
-            #tag => {
-                let #tuple = #krate::Column::get(&self.#column, slot);
-                #reference #suffix #braces
+    let get = item
+        .shapes
+        .iter()
+        .zip(columns)
+        .zip(tags)
+        .map(|((shape, column), tag)| {
+            let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
+            let tuple = shape.fields.tuple("f");
+            quote! {
+                #tag => {
+                    let #tuple = #krate::Column::get(&self.#column, slot);
+                    #reference #suffix #braces
+                }
             }
-        }
-    });
-    let push = item.shapes.iter().zip(columns).zip(tags).map(|((shape, column), tag)| {
-        let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
-        let tuple = shape.fields.tuple("f");
-        quote! {
-            #reference #suffix #braces => {
-                self.variants.push(#tag, #krate::Column::len(&self.#column));
-                #krate::Column::push(&mut self.#column, #tuple);
+        });
+    let push = item
+        .shapes
+        .iter()
+        .zip(columns)
+        .zip(tags)
+        .map(|((shape, column), tag)| {
+            let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
+            let tuple = shape.fields.tuple("f");
+            quote! {
+                #reference #suffix #braces => {
+                    self.variants.push(#tag, #krate::Column::len(&self.#column));
+                    #krate::Column::push(&mut self.#column, #tuple);
+                }
             }
-        }
-    });
+        });
     quote! {
         #[inline]
         fn len(&self) -> usize {
@@ -239,7 +276,11 @@ fn values(item: &Item, parts: &Parts) -> TokenStream {
 /// The tag in the high bits, the prefix of the fields below.
 fn prefixes(item: &Item, parts: &Parts) -> TokenStream {
     let krate = &item.krate;
-    let Parts { columns, types, tags } = parts;
+    let Parts {
+        columns,
+        types,
+        tags,
+    } = parts;
     let tag_bits = usize::BITS - (item.shapes.len() - 1).leading_zeros();
     let layout = quote! {
         #krate::generated::EnumLayout::new(

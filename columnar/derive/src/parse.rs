@@ -69,19 +69,31 @@ impl Item {
     /// The parameters of the type and of its column: `<A, B>`, or nothing.
     pub(crate) fn arguments(&self) -> TokenStream {
         let params = &self.params;
-        if params.is_empty() { TokenStream::new() } else { quote! { <#(#params),*> } }
+        if params.is_empty() {
+            TokenStream::new()
+        } else {
+            quote! { <#(#params),*> }
+        }
     }
 
     /// The parameters of the reference: `<'a, A, B>`, or nothing.
     pub(crate) fn reference_arguments(&self, lifetime: &TokenStream) -> TokenStream {
         let params = &self.params;
-        if self.borrows() { quote! { <#lifetime, #(#params),*> } } else { TokenStream::new() }
+        if self.borrows() {
+            quote! { <#lifetime, #(#params),*> }
+        } else {
+            TokenStream::new()
+        }
     }
 
     /// `where A: Columnar, …`, or nothing.
     pub(crate) fn clause(&self) -> TokenStream {
         let bounds = &self.bounds;
-        if bounds.is_empty() { TokenStream::new() } else { quote! { where #(#bounds),* } }
+        if bounds.is_empty() {
+            TokenStream::new()
+        } else {
+            quote! { where #(#bounds),* }
+        }
     }
 }
 
@@ -105,22 +117,34 @@ fn generics(input: &DeriveInput, krate: &TokenStream) -> Result<(Vec<Ident>, Vec
         }
     }
     if let Some(clause) = &input.generics.where_clause {
-        bounds.extend(clause.predicates.iter().map(|predicate| quote! { #predicate }));
+        bounds.extend(
+            clause
+                .predicates
+                .iter()
+                .map(|predicate| quote! { #predicate }),
+        );
     }
     Ok((params, bounds))
 }
 
 fn variants(name: &Ident, data: &DataEnum) -> Result<Vec<Shape>> {
     if data.variants.is_empty() {
-        return Err(Error::new_spanned(name, "an enum without variants has no values to store"));
+        return Err(Error::new_spanned(
+            name,
+            "an enum without variants has no values to store",
+        ));
     }
     if data.variants.len() > 256 {
-        return Err(Error::new_spanned(name, "at most 256 variants: the tag is one byte"));
+        return Err(Error::new_spanned(
+            name,
+            "at most 256 variants: the tag is one byte",
+        ));
     }
     let mut shapes = Vec::new();
     for variant in &data.variants {
         if let Some((_, discriminant)) = &variant.discriminant {
-            let reason = "derive(Columnar) orders variants as declared, so it takes no discriminants";
+            let reason =
+                "derive(Columnar) orders variants as declared, so it takes no discriminants";
             return Err(Error::new_spanned(discriminant, reason));
         }
         let name = &variant.ident;
@@ -153,5 +177,45 @@ impl Parse for CratePath {
         input.parse::<Token![crate]>()?;
         input.parse::<Token![=]>()?;
         Ok(CratePath(input.call(Path::parse_mod_style)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn refusal(input: DeriveInput) -> String {
+        Item::new(&input)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_has_no_column_is_refused() {
+        assert!(refusal(parse_quote! { struct A<'a>(&'a u8); }).contains("lifetime"));
+        assert!(refusal(parse_quote! { struct A<const N: usize>(u8); }).contains("const"));
+        assert!(refusal(parse_quote! { union A { a: u8 } }).contains("union"));
+        assert!(refusal(parse_quote! { enum A {} }).contains("without variants"));
+        assert!(refusal(parse_quote! { enum A { B = 3, C = 1 } }).contains("discriminants"));
+        assert!(
+            refusal(parse_quote! { #[columnar(krate = x)] struct A; }).contains("crate = path")
+        );
+        let variants = (0..257).map(|index| format_ident!("V{index}"));
+        assert!(refusal(parse_quote! { enum A { #(#variants),* } }).contains("256"));
+    }
+
+    #[test]
+    fn the_crate_path_is_found() {
+        let path = |input: DeriveInput| crate_path(&input).map(|path| path.to_string());
+        assert_eq!(
+            path(parse_quote! { struct A; }).ok(),
+            Some(":: kpg :: columnar".into())
+        );
+        let given = path(parse_quote! { #[columnar(crate = kpg::columnar)] struct A; });
+        assert_eq!(given.ok(), Some("kpg :: columnar".into()));
+        let here = path(parse_quote! { #[columnar(crate = crate)] struct A; });
+        assert_eq!(here.ok(), Some("crate".into()));
     }
 }

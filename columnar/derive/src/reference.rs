@@ -12,7 +12,12 @@ pub(crate) fn generate(item: &Item) -> TokenStream {
 }
 
 fn declaration(item: &Item) -> TokenStream {
-    let Item { vis, reference, krate, .. } = item;
+    let Item {
+        vis,
+        reference,
+        krate,
+        ..
+    } = item;
     let doc = format!("A stored [`{}`].", item.name);
     let (arguments, clause) = reference_generics(item);
     if item.is_enum {
@@ -34,7 +39,11 @@ fn declaration(item: &Item) -> TokenStream {
 
 /// Arguments and where clause of the reference.
 fn reference_generics(item: &Item) -> (TokenStream, TokenStream) {
-    let clause = if item.borrows() { item.clause() } else { TokenStream::new() };
+    let clause = if item.borrows() {
+        item.clause()
+    } else {
+        TokenStream::new()
+    };
     (item.reference_arguments(&quote! { 'a }), clause)
 }
 
@@ -42,12 +51,20 @@ fn traits(item: &Item) -> TokenStream {
     let reference = &item.reference;
     let (arguments, clause) = reference_generics(item);
     let equal = item.shapes.iter().map(|shape| {
-        let (suffix, a, b) = (&shape.suffix, shape.fields.braces("a"), shape.fields.braces("b"));
+        let (suffix, a, b) = (
+            &shape.suffix,
+            shape.fields.braces("a"),
+            shape.fields.braces("b"),
+        );
         let (left, right) = (shape.fields.locals("a"), shape.fields.locals("b"));
         quote! { (#reference #suffix #a, #reference #suffix #b) => true #(&& #left == #right)* }
     });
     let compare = item.shapes.iter().map(|shape| {
-        let (suffix, a, b) = (&shape.suffix, shape.fields.braces("a"), shape.fields.braces("b"));
+        let (suffix, a, b) = (
+            &shape.suffix,
+            shape.fields.braces("a"),
+            shape.fields.braces("b"),
+        );
         let (left, right) = (shape.fields.tuple("a"), shape.fields.tuple("b"));
         quote! {
             (#reference #suffix #a, #reference #suffix #b) => ::core::cmp::Ord::cmp(&#left, &#right)
@@ -74,32 +91,46 @@ fn traits(item: &Item) -> TokenStream {
         (TokenStream::new(), TokenStream::new())
     };
     quote! {
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::clone::Clone for #reference #arguments #clause {
             #[inline]
             fn clone(&self) -> Self {
                 *self
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::marker::Copy for #reference #arguments #clause {}
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::PartialEq for #reference #arguments #clause {
             #[inline]
             fn eq(&self, other: &Self) -> bool {
                 match (*self, *other) { #(#equal,)* #unequal }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::Eq for #reference #arguments #clause {}
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::PartialOrd for #reference #arguments #clause {
             #[inline]
             fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
                 ::core::option::Option::Some(::core::cmp::Ord::cmp(self, other))
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::cmp::Ord for #reference #arguments #clause {
             #[inline]
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 match (*self, *other) { #(#compare,)* #by_tag }
             }
         }
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments ::core::fmt::Debug for #reference #arguments #clause {
             fn fmt(&self, formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 match self { #(#debug,)* }
@@ -119,7 +150,13 @@ pub(crate) fn tag_of(item: &Item, value: &TokenStream) -> TokenStream {
 }
 
 fn columnar(item: &Item) -> TokenStream {
-    let Item { name, reference, column, krate, .. } = item;
+    let Item {
+        name,
+        reference,
+        column,
+        krate,
+        ..
+    } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let stored = item.reference_arguments(&quote! { 'a });
     let map = |from: &TokenStream, to: &TokenStream, method: &str| -> Vec<TokenStream> {
@@ -147,6 +184,8 @@ fn columnar(item: &Item) -> TokenStream {
         quote! { #reference #suffix #pattern => #value }
     });
     quote! {
+        #[automatically_derived]
+        #[allow(clippy::all)]
         impl #arguments #krate::Columnar for #name #arguments #clause {
             type Ref<'a> = #reference #stored;
             type Column = #column #arguments;

@@ -1,0 +1,224 @@
+//! Each kernel against its naive form.
+use super::{Sample, Values};
+use crate::traits::{Column, Columnar};
+use crate::{KRun, KWay, Run, Sorter, merge_runs, run_end, sort_permutation};
+use kpg_arena::Buffer;
+
+type ColumnOf<T> = <T as Columnar>::Column;
+
+fn column_of<T: Columnar>(values: &[T]) -> ColumnOf<T> {
+    let mut column = ColumnOf::<T>::default();
+    column.push_values(values);
+    column
+}
+
+/// Prefixes, packing, sorting and seeking on a column that holds `model`.
+pub(super) fn check<T: Sample>(column: &ColumnOf<T>, model: &[T]) {
+    prefixes(column, model);
+    for room in [0, 1, 7, 50, 64] {
+        pack(column, model, room);
+    }
+    sort(column, model);
+    for times in 0..4 {
+        groups::<T>(column, model, times);
+    }
+    let mut sorted = model.to_vec();
+    sorted.sort();
+    let mut ordered = column_of(&sorted);
+    seek(&ordered, &sorted);
+    ordered.seal();
+    seek(&ordered, &sorted);
+}
+
+fn prefixes<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
+    let mut bulk = Buffer::new();
+    column.prefixes(&mut bulk);
+    let mut pairs: Vec<(&T, u64)> = Vec::new();
+    for (index, value) in model.iter().enumerate() {
+        let prefix = column.prefix(index);
+        assert_eq!(bulk[index], prefix);
+        let bits = ColumnOf::<T>::PREFIX_BITS;
+        assert!(
+            bits == 64 || prefix >> bits == 0,
+            "prefix {prefix:x} of {bits} bits"
+        );
+        pairs.push((value, prefix));
+    }
+    assert_eq!(bulk.len(), model.len());
+    pairs.sort();
+    for pair in pairs.windows(2) {
+        let (a, b) = (pair[0], pair[1]);
+        assert!(
+            a.1 <= b.1,
+            "{:?} has prefix {:x}, {:?} {:x}",
+            a.0,
+            a.1,
+            b.0,
+            b.1
+        );
+        assert!(
+            a.0 == b.0 || a.1 < b.1 || !ColumnOf::<T>::PREFIX_EXACT,
+            "{:?} {:?}",
+            a.0,
+            b.0
+        );
+        let same = T::hash(a.0.borrow()) == T::hash(b.0.borrow());
+        assert_eq!(a.0 == b.0, same, "hashes of {:?} and {:?}", a.0, b.0);
+    }
+}
+
+fn pack<T: Columnar>(column: &ColumnOf<T>, model: &[T], room: u32) {
+    let lower = model.len() / 4;
+    let mut keys = vec![if room < 64 { 1u64 } else { 0 }; model.len() - lower];
+    let packed = column.pack(lower, model.len(), room, &mut keys);
+    assert!(packed.bits <= room, "{packed:?} in {room}");
+    if room < 64 {
+        assert!(
+            keys.iter().all(|key| key >> packed.bits == 1),
+            "the old bits are shifted up"
+        );
+    }
+    let mut pairs: Vec<(&T, u64)> = model[lower..].iter().zip(keys).collect();
+    pairs.sort();
+    for pair in pairs.windows(2) {
+        assert!(pair[0].1 <= pair[1].1, "{pair:?} packed in {room}");
+        let differ = pair[0].0 != pair[1].0;
+        assert!(
+            !differ || pair[0].1 < pair[1].1 || !packed.exact,
+            "{pair:?} {packed:?}"
+        );
+    }
+}
+
+fn sort<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
+    let mut expected: Vec<u32> = (0..model.len() as u32).collect();
+    expected.sort_by_key(|&index| &model[index as usize]);
+    assert_eq!(&sort_permutation(column)[..], expected);
+}
+
+/// Sorts a part by (value, time) and groups equal ones.
+fn groups<T: Columnar>(column: &ColumnOf<T>, model: &[T], shape: u8) {
+    let mut values = Values::new([3, 7, 0, 8][usize::from(shape)], 1);
+    let times: Vec<(u64, u32)> = model.iter().map(|_| Sample::sample(&mut values)).collect();
+    let time_column = column_of(&times);
+    let lower = model.len() / 5;
+    let mut expected: Vec<u32> = (lower as u32..model.len() as u32).collect();
+    let key = |index: u32| (&model[index as usize], times[index as usize]);
+    expected.sort_by(|&a, &b| key(a).cmp(&key(b)));
+
+    let mut sorter = Sorter::default();
+    let sorted = sorter.sort(column, &time_column, lower, model.len());
+    assert_eq!(sorted, expected);
+    let mut found: Vec<Vec<u32>> = Vec::new();
+    sorter.sort_groups(column, &time_column, lower, model.len(), |group| {
+        found.push(group.to_vec());
+    });
+    let grouped: Vec<Vec<u32>> = expected
+        .chunk_by(|&a, &b| key(a) == key(b))
+        .map(<[u32]>::to_vec)
+        .collect();
+    assert_eq!(found, grouped);
+}
+
+fn seek<T: Sample>(column: &ColumnOf<T>, sorted: &[T]) {
+    let mut values = Values::new(7, 9);
+    let mut targets: Vec<T> = (0..8).map(|_| T::sample(&mut values)).collect();
+    targets.extend(sorted.iter().step_by(sorted.len() / 16 + 1).cloned());
+    for target in &targets {
+        for lower in [0, sorted.len() / 3, sorted.len()] {
+            for upper in [lower, (lower + 5).min(sorted.len()), sorted.len()] {
+                let expected = lower + sorted[lower..upper].partition_point(|value| value < target);
+                let found = column.seek(lower, upper, target.borrow());
+                assert_eq!(found, expected, "{target:?} in {lower}..{upper}");
+                if expected < upper {
+                    let run = sorted[expected..upper].partition_point(|v| *v == sorted[expected]);
+                    assert_eq!(run_end(column, expected, upper), expected + run);
+                }
+            }
+        }
+    }
+}
+
+/// Merges two sorted columns, and those two with a third, in slices.
+pub(super) fn check_merges<T: Sample>(a: &[T], b: &[T]) {
+    let (mut a, mut b) = (a.to_vec(), b.to_vec());
+    a.sort();
+    b.sort();
+    for budget in [1, 3, usize::MAX] {
+        merge_two(&a, &b, budget);
+        merge_many(&[&a, &b, &a[a.len() / 2..], &[]], budget);
+    }
+    a.dedup();
+    b.dedup();
+    merge_two(&a, &b, 7);
+    merge_many(&[&a, &b], 5);
+}
+
+fn merge_two<T: Columnar>(a: &[T], b: &[T], budget: usize) {
+    let (mut column_a, column_b) = (column_of(a), column_of(b));
+    column_a.seal();
+    let mut merged: Vec<T> = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let before = (i, j);
+        let start = merged.len();
+        (i, j) = merge_runs(
+            &column_a,
+            &column_b,
+            i..a.len(),
+            j..b.len(),
+            budget,
+            |run| match run {
+                Run::A(lower, upper) => {
+                    assert!(lower < upper);
+                    merged.extend_from_slice(&a[lower..upper]);
+                }
+                Run::B(lower, upper) => {
+                    assert!(lower < upper);
+                    merged.extend_from_slice(&b[lower..upper]);
+                }
+                Run::Both(i, j) => {
+                    assert_eq!(a[i], b[j]);
+                    merged.extend([a[i].clone(), b[j].clone()]);
+                }
+            },
+        );
+        assert!(before != (i, j) && merged.len() - start <= budget.saturating_add(1));
+    }
+    let mut expected = [a, b].concat();
+    expected.sort();
+    assert_eq!(merged, expected);
+}
+
+fn merge_many<T: Columnar>(parts: &[&[T]], budget: usize) {
+    let columns: Vec<ColumnOf<T>> = parts.iter().map(|part| column_of(part)).collect();
+    let columns: Vec<&ColumnOf<T>> = columns.iter().collect();
+    let mut merge = KWay::new(parts.iter().map(|part| 0..part.len()).collect());
+    let mut merged: Vec<T> = Vec::new();
+    while !merge.is_done() {
+        let before = merged.len();
+        let spent = merge.step(&columns, budget, |run| match run {
+            KRun::One {
+                column,
+                lower,
+                upper,
+            } => {
+                merged.extend_from_slice(&parts[column][lower..upper]);
+            }
+            KRun::Equal(equal) => {
+                assert!(equal.len() > 1);
+                assert!(
+                    equal.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                    "{equal:?}"
+                );
+                merged.extend(equal.iter().map(|&(column, i)| parts[column][i].clone()));
+            }
+        });
+        assert_eq!(merged.len() - before, spent);
+        assert!(spent > 0);
+    }
+    assert!(merge.ranges().iter().all(|range| range.is_empty()));
+    let mut expected = parts.concat();
+    expected.sort();
+    assert_eq!(merged, expected);
+}
