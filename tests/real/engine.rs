@@ -251,7 +251,7 @@ fn roads() {
 #[test]
 fn gnutella09_closure() {
     let (Some(answers), Some(edges)) = (Answers::load(), data::gnutella09()) else { return };
-    let mut say = |line: String| {
+    let say = |line: String| {
         // Past the harness, which shows what `println!` says only when a test fails.
         let _ = std::io::stderr().write_all(line.as_bytes());
     };
