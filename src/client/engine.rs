@@ -10,7 +10,7 @@ use super::waiting::{self, Role};
 use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox, ProgressEntry};
+use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
 use crate::runtime::{Setup, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use crate::trace::MergePolicy;
@@ -433,6 +433,7 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
@@ -530,6 +531,8 @@ pub struct QueryMetrics {
     pub name: String,
     /// Its memory.
     pub bytes: QueryBytes,
+    /// What it keeps of others' arrangements because it lags.
+    pub lags: Vec<Lag>,
     /// Whether it has ended, though it was not retired yet.
     pub ended: bool,
 }
@@ -564,6 +567,11 @@ impl Query {
     /// Its memory.
     pub fn bytes(&self) -> QueryBytes {
         bytes_of(&self.query)
+    }
+
+    /// What it keeps of others' arrangements because it lags: who, from when on, about how many bytes.
+    pub fn lags(&self) -> Vec<Lag> {
+        self.query.lags()
     }
 
     /// The error that its handles give, if it has ended.

@@ -16,7 +16,7 @@ use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
-    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted,
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted, start,
 };
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
         let input =
             exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
         let (end, arranged) = Writing::new(&mut builder, policy);
-        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
+        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), sealed: start(), end });
         arranged
     }
 }
@@ -119,6 +119,8 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     input: InputPort<T, Chunk<(K, V), T, R>>,
     batcher: Batcher<(K, V), T, R>,
+    /// The frontier up to which was sealed. While it stands, what is held need not be exact: nobody can pass it.
+    sealed: Antichain<T>,
     end: Writing<T, OrdBatch<K, V, T, R>>,
 }
 
@@ -129,17 +131,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
             end.output.retain(&token, &mut end.capabilities);
             self.batcher.push(owned(chunk));
         }
-        if self.batcher.is_empty() {
-            end.capabilities.clear();
+        let frontier = self.input.frontier();
+        if self.sealed == frontier {
             return false;
         }
-        let frontier = self.input.frontier();
-        if end.capabilities.elements().iter().any(|c| !frontier.less_equal(c.time())) {
-            let updates = self.batcher.seal(&frontier);
-            if let Some(updates) = updates {
-                let batch = batch_from_sorted(updates, end.upper(), frontier);
-                end.write(batch);
-            }
+        self.sealed = frontier.clone();
+        if let Some(updates) = self.batcher.seal(&frontier) {
+            let batch = batch_from_sorted(updates, end.upper(), frontier);
+            end.write(batch);
         }
         end.capabilities.must_downgrade(&self.batcher.frontier());
         false
@@ -161,6 +160,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         let (mut output, stream) = builder.output();
         let mut batcher = Batcher::<D, T, R>::new();
         let mut capabilities = CapabilitySet::new();
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             crate::dataflow::Closure(move |_: &mut Fuel| {
@@ -168,10 +168,14 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     output.retain(&token, &mut capabilities);
                     batcher.push(owned(chunk));
                 }
-                if let Some(updates) = batcher.seal(&input.frontier()) {
-                    output.send(&capabilities, Rc::new(updates));
+                let frontier = input.frontier();
+                if sealed_to != frontier {
+                    if let Some(updates) = batcher.seal(&frontier) {
+                        output.send(&capabilities, Rc::new(updates));
+                    }
+                    capabilities.must_downgrade(&batcher.frontier());
+                    sealed_to = frontier;
                 }
-                capabilities.must_downgrade(&batcher.frontier());
                 false
             }),
         );

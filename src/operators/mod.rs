@@ -17,6 +17,7 @@ mod joins;
 mod publish;
 mod reduce;
 mod reduce_key;
+mod total;
 mod variable;
 
 pub use arrange::{ArrangedByKey, ArrangedBySelf};

@@ -13,7 +13,7 @@ use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
 use crate::order::{Antichain, Coords, Lattice, Timestamp};
-use crate::runtime::{DataflowId, Local, Query, Wake};
+use crate::runtime::{DataflowId, Lag, Local, Query, Wake};
 use crate::trace::{
     AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, Published, Trace, TraceHandle, TraceWriter,
     WeakTrace,
@@ -22,6 +22,7 @@ use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Who on this worker hears of an arrangement's batches and ticks, and on whose account its bytes are.
 #[derive(Clone, Default)]
@@ -146,10 +147,11 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         drop(offers);
         build.install.note_import(self.core.query.id);
         self.core.query.add_importer(&build.install.query);
-        let trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
+        let mut trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
             scope.fail(InstallFault::Source(self.core.query.name.clone()));
             TraceWriter::new(MergePolicy::default()).1
         });
+        trace.set_owner(build.core.id);
         let published = self.core.published.clone();
         build.takes.borrow_mut().push(Box::new({
             let published = published.clone();
@@ -166,7 +168,14 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         }
         let first = Rc::new(OnceCell::new());
         let view = AsOfTrace::pending(trace.clone(), first.clone());
-        let node = Import { trace: Some(trace), published, output, worker: local.index, first, delivered: None };
+        let account = Account {
+            query: build.install.query.clone(),
+            source: self.core.query.name.clone(),
+            offer: self.core.offer,
+            looked: Instant::now(),
+        };
+        let worker = local.index;
+        let node = Import { trace: Some(trace), published, output, worker, first, delivered: None, account };
         let node = Importing { node, capabilities: CapabilitySet::new() };
         builder.finish(Interest::Held, node);
         Arranged { stream, trace: view, own: None }
@@ -181,6 +190,32 @@ struct Import<B: MergeBatch> {
     first: Rc<OnceCell<B::Time>>,
     /// The bound up to which batches have been delivered; none before the history was.
     delivered: Option<Antichain<B::Time>>,
+    account: Account,
+}
+
+/// Where it is noted what the importing query's readers keep of the source's memory.
+struct Account {
+    query: Arc<Query>,
+    source: String,
+    offer: u64,
+    looked: Instant,
+}
+
+/// How often it is noted: often enough for a cap, seldom enough to cost nothing.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Account {
+    fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>, worker: usize) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        let (since, bytes) = trace.lag_of(self.query.id, &published.default_since());
+        let lag = Lag { source: self.source.clone(), since: format!("{since:?}"), bytes };
+        if let Err(failure) = self.query.report_lag(self.offer, worker, lag) {
+            failure.raise();
+        }
+    }
 }
 
 struct Importing<B: MergeBatch> {
@@ -226,6 +261,7 @@ impl<B: MergeBatch + Send + Sync> Node for Importing<B> {
             trace.set_since(&Antichain::new());
             return true;
         }
+        node.account.look(trace, &node.published, node.worker);
         let frontier: Antichain<B::Time> = upper.elements().iter().map(|u| first.join(u)).collect();
         self.capabilities.must_downgrade(&frontier);
         if frontier.is_empty() {

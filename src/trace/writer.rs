@@ -4,7 +4,7 @@
 //! is a reader as long as someone has the published arrangement. Before: `handle`. Next stop: `published`.
 #![forbid(unsafe_code)]
 
-use super::handle::{TraceBox, TraceHandle, WeakTrace};
+use super::handle::{Minted, TraceBox, TraceHandle, WeakTrace};
 use super::layers::start;
 use super::merge::MergeBatch;
 use super::policy::MergePolicy;
@@ -42,6 +42,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             spine: RefCell::new(Spine::new(policy, least.clone())),
             readers: RefCell::new(Readers::new()),
             committed: RefCell::new(least.clone()),
+            minted: RefCell::new(Minted::new()),
         });
         let writer = TraceWriter { shared: Rc::downgrade(&shared), upper: least.clone(), publication: None };
         (writer, TraceHandle::register(shared, least.clone(), least))
@@ -70,6 +71,7 @@ impl<B: MergeBatch> TraceWriter<B> {
         self.retract();
         if let Some(shared) = self.shared.upgrade() {
             let cut = shared.cut();
+            shared.minted.borrow_mut().mint(batch.upper(), batch.bytes(), &shared.committed.borrow());
             shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
             self.show(&shared);
         }
