@@ -89,6 +89,8 @@ impl Dataflow {
             failed: false,
             imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
+        // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
+        build.finished.set(true);
         for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
             let scope = slot.outputs.first().or(slot.inputs.first());
             let len = scope.map_or(root_coordinates, |location| graph.coordinates(*location));
@@ -193,6 +195,7 @@ impl Dataflow {
         if !is_input && slot.watched {
             if let Some(logic) = slot.logic.as_mut() {
                 self.core.running.set(Running::Node(node));
+                let _tag = self.install.query.private.enter();
                 let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
                 if let Err(payload) = outcome {
                     return Err(self.fail(Failure::from_payload(payload)));
@@ -212,9 +215,9 @@ impl Dataflow {
     }
 
     /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
-    fn release_closed(&mut self) {
+    fn release_closed(&mut self) -> Result<(), Ending> {
         let mut closed = std::mem::take(&mut self.closed);
-        let dropped: Vec<Box<dyn Node>> = {
+        let dropped: Vec<(u32, Box<dyn Node>)> = {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
             let nodes = &mut self.nodes;
@@ -223,13 +226,24 @@ impl Dataflow {
                 .filter_map(|node| {
                     let slot = &mut nodes[node as usize];
                     let mut ports = slot.inputs.iter().chain(&slot.outputs);
-                    if ports.all(|at| tracker.frontier(*at).is_empty()) { slot.logic.take() } else { None }
+                    if ports.all(|at| tracker.frontier(*at).is_empty()) { Some((node, slot.logic.take()?)) } else { None }
                 })
                 .collect()
         };
         self.closed = closed;
-        drop(dropped);
-        self.commit();
+        let mut outcome = Ok(());
+        for (node, logic) in dropped {
+            // It may own values whose drop is user code.
+            self.core.running.set(Running::Node(node));
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(logic))) {
+                outcome = Err(self.fail(Failure::from_payload(payload)));
+            }
+        }
+        if outcome.is_ok() {
+            self.core.running.set(Running::Nothing);
+            self.commit();
+        }
+        outcome
     }
 
     fn run(&mut self) -> Result<(), Ending> {
@@ -247,7 +261,7 @@ impl Dataflow {
         }
         self.commit();
         if self.core.nodes.is_empty() && !self.unpropagated && !self.closed.is_empty() {
-            self.release_closed();
+            self.release_closed()?;
         }
         Ok(())
     }
@@ -315,6 +329,8 @@ impl Runnable for Dataflow {
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
         self.core.running.set(Running::Node(node));
         let mut fuel = Fuel(QUANTUM);
+        // What it merges stays on the query's account, whoever's turn it was.
+        let _tag = self.install.query.private.enter();
         match catch_unwind(AssertUnwindSafe(|| logic.idle(&mut fuel))) {
             Ok(true) => self.core.mergers.insert(node),
             Ok(false) => {}
@@ -337,7 +353,6 @@ impl Drop for Dataflow {
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
         self.imported_by.drain(..).for_each(|forget| forget());
-        let id = self.core.id;
-        self.core.local.offers.borrow_mut().retain(|offer, _| (offer >> 32) as u32 != id);
+        self.core.forget_offers();
     }
 }

@@ -44,18 +44,24 @@ impl<T> ArcCell<T> {
 pub(super) struct Changes {
     count: Lock<u64>,
     changed: Condvar,
-    hooks: Lock<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    hooks: Lock<Vec<Hook>>,
 }
 
+/// Called at each change, until it says that nobody needs it any more.
+type Hook = Arc<dyn Fn() -> bool + Send + Sync>;
+
 impl Changes {
-    pub fn hook(&self, call: Box<dyn Fn() + Send + Sync>) {
+    pub fn hook(&self, call: Box<dyn Fn() -> bool + Send + Sync>) {
         self.hooks.lock().push(call.into());
     }
     pub fn notify(&self) {
         *self.count.lock() += 1;
         self.changed.notify_all();
         let hooks = self.hooks.lock().clone();
-        hooks.iter().for_each(|call| call());
+        let done: Vec<_> = hooks.iter().filter(|call| !call()).map(Arc::as_ptr).collect();
+        if !done.is_empty() {
+            self.hooks.lock().retain(|call| !done.iter().any(|other| std::ptr::addr_eq(*other, Arc::as_ptr(call))));
+        }
     }
     pub fn count(&self) -> u64 {
         *self.count.lock()

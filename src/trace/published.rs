@@ -187,8 +187,8 @@ impl<B: Batch> Published<B> {
             }
         }
     }
-    /// Calls `call` after each change of what is published, on the worker that made it.
-    pub fn on_change(&self, call: Box<dyn Fn() + Send + Sync>) {
+    /// Calls `call` after each change of what is published, on the worker that made it, until it gives false.
+    pub fn on_change(&self, call: Box<dyn Fn() -> bool + Send + Sync>) {
         self.shared.changes.hook(call);
     }
     /// The dataflow was retired or poisoned: from now on no one reads who does not read yet. Wakes who waits.
