@@ -88,6 +88,11 @@ impl Core {
         })
     }
 
+    /// Withdraws what this dataflow offered to others on its worker.
+    pub(crate) fn forget_offers(&self) {
+        self.local.offers.borrow_mut().retain(|offer, _| (offer >> 32) as u32 != self.id);
+    }
+
     /// Puts this dataflow on its worker's list, once.
     pub(crate) fn schedule(&self) {
         if !self.scheduled.replace(true) && !self.ended.get() {

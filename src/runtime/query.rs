@@ -36,7 +36,12 @@ impl Failure {
                 Ok(error) => Failure::OutOfMemory(error.to_string()),
                 Err(payload) => match payload.downcast::<Failure>() {
                     Ok(failure) => *failure,
-                    Err(payload) => Failure::Panic(panic_text(&*payload)),
+                    Err(payload) => {
+                        let text = panic_text(&*payload);
+                        // A payload is foreign code, and its drop may panic too.
+                        quietly(move || drop(payload));
+                        Failure::Panic(text)
+                    }
                 },
             },
         }
@@ -45,6 +50,14 @@ impl Failure {
     /// Unwinds to the node that runs, which ends its query with this failure; no panic hook is run.
     pub fn raise(self) -> ! {
         std::panic::resume_unwind(Box::new(self))
+    }
+}
+
+/// Runs what may panic where nobody is to hear of it.
+pub(super) fn quietly(call: impl FnOnce()) {
+    if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)) {
+        // Its drop may panic as well: it is not run.
+        std::mem::forget(payload);
     }
 }
 

@@ -193,6 +193,12 @@ impl Worker {
         self.local.index
     }
 
+    /// What its dataflows share.
+    #[cfg(test)]
+    pub(crate) fn local(&self) -> &Rc<Local> {
+        &self.local
+    }
+
     /// Whether the engine has told it to stop; a stopped worker's steps do nothing.
     pub fn is_stopped(&self) -> bool {
         self.stopped
@@ -289,6 +295,7 @@ impl Worker {
         }
         self.local.offers.borrow_mut().clear();
         self.early.clear();
+        self.local.commands.leave(self.local.index);
     }
 
     fn take_wakes(&mut self) -> bool {
@@ -423,5 +430,5 @@ impl Drop for Worker {
 
 /// Drops a dataflow; a panic in a user's `Drop` is the user's, and must not take the worker along.
 fn drop_quietly(dataflow: Box<dyn Runnable>) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(dataflow)));
+    super::query::quietly(move || drop(dataflow));
 }

@@ -128,6 +128,7 @@ fn handles_of_a_dropped_engine() {
         handles.0.advance_to(1).unwrap();
         handles.3.wait_snapshot(&0, SOON).unwrap()
     };
+    assert_eq!(handles.1.wait_past(&0, SOON).unwrap(), [((1, 1), 0, 1)]);
     in_time("dropping an engine", move || drop(engine));
     assert_all_give(&mut handles, &Error::Shutdown);
     assert_eq!(query.error(), Some(Error::Shutdown));

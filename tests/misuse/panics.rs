@@ -292,7 +292,12 @@ fn in_the_drop_of_a_closure() {
     let (query, (input, _probe)) = install();
     // Its operator is done, and dropped while the dataflow runs.
     drop(input);
-    witness.check();
+    match ending(&query) {
+        Error::Poisoned { operator, failure: Failure::Panic(text), .. } => {
+            assert_eq!((operator.as_str(), text.as_str()), ("bomb", "dropped"));
+        }
+        other => panic!("not the error: {other:?}"),
+    }
     witness.check();
     query.retire().unwrap();
     witness.check();
