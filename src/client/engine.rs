@@ -231,9 +231,8 @@ impl HostedWorker {
 fn prepare(config: &Config, unparkers: &[crate::sync::Unparker]) -> Result<Arc<Shared>, Error> {
     let workers = config.workers;
     let mailboxes: Arc<[Arc<Mailbox>]> = unparkers.iter().map(|unparker| Worker::mailbox(unparker.clone())).collect();
-    let arenas = (0..workers).map(|index| {
-        Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() })
-    });
+    let arenas =
+        (0..workers).map(|index| Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() }));
     Ok(Arc::new(Shared {
         commands: Arc::new(CommandLog::new(workers)),
         mailboxes,
@@ -345,12 +344,7 @@ impl Engine {
     ///
     /// # Errors
     /// As `install`.
-    pub fn install_capped<T, O, F>(
-        &self,
-        name: &str,
-        cap_bytes: Option<usize>,
-        closure: F,
-    ) -> Result<(Query, O), Error>
+    pub fn install_capped<T, O, F>(&self, name: &str, cap_bytes: Option<usize>, closure: F) -> Result<(Query, O), Error>
     where
         T: Timestamp,
         O: Send,
@@ -604,7 +598,10 @@ impl Query {
             let all = importers(&registry, self.query.id);
             if all.len() > 1 && !cascade {
                 let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported { query: self.query.name.clone(), by: by.map(|e| e.query.name.clone()).collect() });
+                return Err(Error::Imported {
+                    query: self.query.name.clone(),
+                    by: by.map(|e| e.query.name.clone()).collect(),
+                });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;

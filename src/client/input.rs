@@ -121,10 +121,7 @@ impl<'s, T: Timestamp> Scope<'s, T> {
     }
 
     /// As `input`, with diffs of another type, and at most about `capacity` updates that wait.
-    pub fn input_with<D: Columnar, R: Semigroup>(
-        &self,
-        capacity: usize,
-    ) -> (Input<T, D, R>, Collection<'s, T, D, R>) {
+    pub fn input_with<D: Columnar, R: Semigroup>(&self, capacity: usize) -> (Input<T, D, R>, Collection<'s, T, D, R>) {
         let mut builder = self.node("input");
         let (output, stream) = builder.source();
         let build = self.build.clone();

@@ -15,7 +15,9 @@ use super::arranged::Arranged;
 use super::reduce_key::{History, KeyWork};
 use crate::dataflow::{Fuel, InputPort, Interest, Node, Updates};
 use crate::order::{Abelian, Antichain, Timestamp};
-use crate::trace::{Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate};
+use crate::trace::{
+    Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate,
+};
 use kpg_columnar::{Column, Columnar};
 use std::collections::BTreeMap;
 
@@ -136,6 +138,9 @@ where
     }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
+    }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
     }
 }
 

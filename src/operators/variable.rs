@@ -62,7 +62,11 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
         Self::make(&source.scope(), Some(source.clone()), true)
     }
 
-    fn make(scope: &Scope<'s, Product<T, C>>, source: Option<Collection<'s, Product<T, C>, D, R>>, eager: bool) -> Self {
+    fn make(
+        scope: &Scope<'s, Product<T, C>>,
+        source: Option<Collection<'s, Product<T, C>, D, R>>,
+        eager: bool,
+    ) -> Self {
         let mut builder = scope.node("feedback");
         let (output, stream) = builder.output();
         let around = Collection::new(stream);
