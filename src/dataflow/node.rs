@@ -47,6 +47,11 @@ pub(crate) trait Node {
     fn idle(&mut self, _fuel: &mut Fuel) -> bool {
         false
     }
+    /// Whether someone outside of the dataflow still reads what it keeps, though nothing can reach it any more. Asked
+    /// when all its ports have closed, and again after each later step.
+    fn is_read(&mut self) -> bool {
+        false
+    }
 }
 
 /// Nodes that are a closure.

@@ -130,6 +130,15 @@ impl Dataflow {
                     core.nodes.insert(node);
                 }
                 self.commit();
+                // What was kept for readers outside, when all its ports had closed, may be released now.
+                let slot = &self.nodes[node as usize];
+                if slot.watched {
+                    let tracker = self.core.tracker.borrow();
+                    let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
+                    if slot.inputs.iter().chain(&slot.outputs).all(|at| tracker.frontier(*at).is_empty()) {
+                        self.closed.push(node);
+                    }
+                }
                 Ok(())
             }
             Err(payload) => Err(self.fail(Failure::from_payload(payload))),
@@ -224,11 +233,10 @@ impl Dataflow {
                 .filter_map(|node| {
                     let slot = &mut nodes[node as usize];
                     let mut ports = slot.inputs.iter().chain(&slot.outputs);
-                    if ports.all(|at| tracker.frontier(*at).is_empty()) {
-                        Some((node, slot.logic.take()?))
-                    } else {
-                        None
+                    if !ports.all(|at| tracker.frontier(*at).is_empty()) || slot.logic.as_mut()?.is_read() {
+                        return None;
                     }
+                    Some((node, slot.logic.take()?))
                 })
                 .collect()
         };

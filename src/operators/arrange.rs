@@ -81,7 +81,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let policy = policy.or_else(|| builder.core().local.defaults.downcast_ref().copied()).unwrap_or_default();
         let (writer, trace) = TraceWriter::new(policy);
         let writer = Rc::new(RefCell::new(writer));
-        let importers = Importers::default();
+        let importers = Importers::of(builder.index);
         let own = Some(Rc::new((writer.clone(), importers.clone())) as Rc<dyn std::any::Any>);
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
@@ -109,6 +109,12 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let frontier = self.output.frontier();
         self.writer.borrow_mut().advance_upper(&frontier);
         self.importers.poke(&self.core.local);
+    }
+
+    /// Whether anyone has the published arrangement: then its trace stays, also once the input has closed, so that late
+    /// importers find the history and the end.
+    pub(crate) fn is_published(&self) -> bool {
+        self.writer.borrow_mut().is_published()
     }
 
     pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
@@ -148,6 +154,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
     }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
+    }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
 use crate::order::{Antichain, Coords, Lattice, Timestamp};
-use crate::runtime::{DataflowId, Lag, Local, Query, Wake};
+use crate::runtime::{DataflowId, Lag, Local, Mailbox, Query, Wake};
 use crate::trace::{
     AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, Published, Trace, TraceHandle, TraceWriter,
     WeakTrace,
@@ -27,11 +27,16 @@ use std::time::{Duration, Instant};
 /// Who on this worker hears of an arrangement's batches and ticks, and on whose account its bytes are.
 #[derive(Clone, Default)]
 pub(crate) struct Importers {
+    writer: u32,
     nodes: Rc<RefCell<Vec<(DataflowId, u32)>>>,
     tag: Rc<RefCell<Option<kpg_arena::Tag>>>,
 }
 
 impl Importers {
+    /// Of what that node writes.
+    pub(crate) fn of(writer: u32) -> Self {
+        Importers { writer, ..Importers::default() }
+    }
     pub(crate) fn poke(&self, local: &Local) {
         let nodes = self.nodes.borrow();
         if !nodes.is_empty() {
@@ -75,6 +80,15 @@ struct PublishedCore<B: MergeBatch> {
     query: Arc<Query>,
     offer: u64,
     engine: u64,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    node: u32,
+}
+
+impl<B: MergeBatch> Drop for PublishedCore<B> {
+    fn drop(&mut self) {
+        // A writer whose input has closed keeps its trace just for those who have this.
+        self.mailboxes.iter().for_each(|mailbox| mailbox.activate(self.query.id, self.node));
+    }
 }
 
 impl<B: MergeBatch + Send + Sync> SharedHandle for PublishedCore<B> {}
@@ -92,14 +106,16 @@ impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
         let local = build.local().clone();
         let (query, peers, engine) = (build.install.query.clone(), local.peers, local.engine);
         let offer = build.next_offer();
+        let own = self.own.as_ref().expect("an arrangement that is no view has its writer");
+        let own = own.downcast_ref::<(Rc<RefCell<TraceWriter<B>>>, Importers)>().expect("stored with this type");
         let core = build.handle(|| PublishedCore {
             published: Published::<B>::new(peers),
             query: query.clone(),
             offer,
             engine,
+            mailboxes: local.mailboxes.clone(),
+            node: own.1.writer,
         });
-        let own = self.own.as_ref().expect("an arrangement that is no view has its writer");
-        let own = own.downcast_ref::<(Rc<RefCell<TraceWriter<B>>>, Importers)>().expect("stored with this type");
         own.0.borrow_mut().publish(&core.published, local.index);
         *own.1.tag.borrow_mut() = Some(query.shared.clone());
         let offered = Offer { trace: self.trace.downgrade(), importers: own.1.clone(), _writer: own.0.clone() };

@@ -109,6 +109,12 @@ impl<B: MergeBatch> TraceWriter<B> {
         }
     }
 
+    /// Whether anyone has what this writer publishes.
+    pub fn is_published(&mut self) -> bool {
+        self.retract();
+        self.publication.is_some()
+    }
+
     /// The frontier at the arrangement's output port has moved to `upper`: what is published has passed it.
     pub fn advance_upper(&mut self, upper: &Antichain<B::Time>) {
         self.retract();
