@@ -192,7 +192,7 @@ impl<T: Timestamp, D: Columnar> Node for Constant<T, D> {
             for (datum, _, diff) in updates.iter() {
                 at_first.push(datum, *self.capability.elements()[0].time(), diff);
             }
-            self.output.send(&self.capability, Rc::new(at_first));
+            self.output.send_all(&self.capability, at_first);
         }
         self.capability.clear();
         false

@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// Node steps that one quantum of a dataflow takes at most.
 const STEPS: usize = 64;
 
+/// Updates that stages may pass on before others get their turn.
+const STAGE_QUANTUM: isize = 4 * QUANTUM;
+
 pub(crate) struct NodeSlot {
     pub(crate) name: String,
     pub(crate) logic: Option<Box<dyn Node>>,
@@ -117,10 +120,7 @@ impl Dataflow {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut fuel = Fuel(QUANTUM);
             let again = logic.step(&mut fuel);
-            while let Some(stage) = core.stages.pop() {
-                core.running.set(Running::Stage(stage));
-                stages[stage as usize].1.run();
-            }
+            run_stages(&core, stages);
             again
         }));
         match outcome {
@@ -139,6 +139,21 @@ impl Dataflow {
                         self.closed.push(node);
                     }
                 }
+                Ok(())
+            }
+            Err(payload) => Err(self.fail(Failure::from_payload(payload))),
+        }
+    }
+
+    /// Goes on with what was left at stages when a quantum was over.
+    fn resume_stages(&mut self) -> Result<(), Ending> {
+        let core = self.core.clone();
+        let stages = &mut self.stages;
+        let _tag = self.install.query.private.enter();
+        match catch_unwind(AssertUnwindSafe(|| run_stages(&core, stages))) {
+            Ok(()) => {
+                core.running.set(Running::Nothing);
+                self.commit();
                 Ok(())
             }
             Err(payload) => Err(self.fail(Failure::from_payload(payload))),
@@ -258,6 +273,10 @@ impl Dataflow {
 
     fn run(&mut self) -> Result<(), Ending> {
         for _ in 0..STEPS {
+            if !self.core.stages.is_empty() {
+                self.resume_stages()?;
+                continue;
+            }
             match self.core.nodes.pop() {
                 Some(node) => self.run_node(node)?,
                 None => {
@@ -275,6 +294,23 @@ impl Dataflow {
         }
         Ok(())
     }
+}
+
+/// Runs stages in the order of their numbers for a quantum; the producers of what is left hold its stamps.
+fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
+    core.stage_fuel.set(STAGE_QUANTUM);
+    while let Some(stage) = core.stages.pop() {
+        core.running.set(Running::Stage(stage));
+        let stage_of = &mut stages[stage as usize].1;
+        if !stage_of.run() {
+            core.stages.insert(stage);
+            break;
+        }
+        if core.stage_fuel.get() <= 0 {
+            break;
+        }
+    }
+    core.stages.for_each(|stage| stages[stage as usize].1.hold_origins());
 }
 
 /// A time of the root scope as one of a scope inside it.
@@ -321,7 +357,7 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
-        if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty()) {
+        if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty() || !self.core.stages.is_empty()) {
             self.core.schedule();
         }
         if outcome.is_ok() && !self.core.mergers.is_empty() && !std::mem::replace(&mut self.merging, true) {

@@ -180,7 +180,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 let frontier = input.frontier();
                 if sealed_to != frontier {
                     if let Some(updates) = batcher.seal(&frontier) {
-                        output.send(&capabilities, Rc::new(updates));
+                        output.send_all(&capabilities, updates);
                     }
                     capabilities.must_downgrade(&batcher.frontier());
                     sealed_to = frontier;

@@ -128,7 +128,7 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
                     check_summed(&updates);
                     let stepped = stepped(updates, &maxima);
                     if !stepped.is_empty() {
-                        output.send(&capabilities, Rc::new(stepped));
+                        output.send_all(&capabilities, stepped);
                     }
                 }
                 let held: Antichain<Product<T, C>> =
