@@ -445,15 +445,19 @@ impl Engine {
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
     }
 
-    /// Stops the workers, after what has been put in was taken, and waits for them.
+    /// Lets the workers come to rest, for at most three quarters of `timeout`; then stops them and waits for them.
+    ///
+    /// Says whether they came to rest: if so, whatever was put in before is in what handles show.
     ///
     /// # Errors
-    /// `Deadline`, if they had not stopped by then; they stop when they can.
-    pub fn shutdown(mut self, timeout: Duration) -> Result<Metrics, Error> {
+    /// `Deadline`, if they had not stopped by then; they stop when they can. `WouldBlock` inside a step.
+    pub fn shutdown(mut self, timeout: Duration) -> Result<Report, Error> {
         waiting::check_may_wait("shutdown")?;
-        let deadline = Instant::now() + timeout;
+        let start = Instant::now();
+        let drained = self.drain(start + timeout * 3 / 4);
+        let metrics = self.metrics();
         let count = self.shared.stop();
-        if !self.shared.wait_executed(count, deadline) {
+        if !self.shared.wait_executed(count, start + timeout) {
             // Not joined: they are not to hold up whoever drops the engine.
             self.threads.clear();
             return Err(Error::Deadline { what: "all workers had stopped".to_string() });
@@ -461,8 +465,36 @@ impl Engine {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.metrics())
+        Ok(Report { drained, metrics })
     }
+
+    /// Waits until no worker has anything to do, twice in a row: what one sends when it comes to rest wakes another.
+    fn drain(&self, deadline: Instant) -> bool {
+        let flags = Arc::new(Monitor::new(vec![false; self.workers()]));
+        self.shared.append(Command::Drain(flags.clone()));
+        let at_rest = || {
+            waiting::wait(&flags, Some(deadline), "all workers had come to rest", |flags| {
+                flags.iter().all(|idle| *idle).then_some(Ok(()))
+            })
+        };
+        for _ in 0..2 {
+            if at_rest().is_err() {
+                return false;
+            }
+            flags.lock().fill(false);
+            self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
+        at_rest().is_ok()
+    }
+}
+
+/// How an engine was when it was shut down.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether the workers had come to rest: nothing that was put in before was left undone.
+    pub drained: bool,
+    /// What their memory was used for.
+    pub metrics: Metrics,
 }
 
 impl Drop for Engine {

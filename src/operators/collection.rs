@@ -129,6 +129,15 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         })
     }
 
+    /// Only the updates at times for which `keep` holds.
+    pub(crate) fn filter_times(&self, keep: impl Fn(&T) -> bool + 'static) -> Self {
+        self.each("filter", move |updates, out| {
+            for (data, time, diff) in updates.iter().filter(|(_, time, _)| keep(time)) {
+                out.push(data, time, diff);
+            }
+        })
+    }
+
     /// The updates with diffs by which `f` explodes each datum: all (d2, r2) of it, with r2 multiplied in.
     ///
     /// A product that does not fit ends the query with an error.

@@ -9,15 +9,17 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
+use super::collection::Collection;
 use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
-use crate::order::{Antichain, Coords, Lattice, Timestamp};
+use crate::order::{Antichain, Coords, Lattice, Semigroup, Timestamp};
 use crate::runtime::{DataflowId, Lag, Local, Mailbox, Query, Wake};
 use crate::trace::{
-    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, Published, Trace, TraceHandle, TraceWriter,
-    WeakTrace,
+    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
+    TraceWriter, WeakTrace,
 };
+use kpg_columnar::Columnar;
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -286,5 +288,59 @@ impl<B: MergeBatch + Send + Sync> Node for Importing<B> {
             node.trace = None;
         }
         false
+    }
+}
+
+/// A published stream of changes: later dataflows see what changes from when they are installed, and no history.
+///
+/// It keeps a trace of what its importers have not taken yet, and nothing else. It stays published while a clone of it
+/// exists.
+pub struct PublishedStream<T: Timestamp, D: Columnar, R: Semigroup = i64> {
+    changes: PublishedArrangement<OrdBatch<D, (), T, R>>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for PublishedStream<T, D, R> {
+    fn clone(&self) -> Self {
+        PublishedStream { changes: self.changes.clone() }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> fmt::Debug for PublishedStream<T, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublishedStream of {:?}", self.changes.core.query)
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
+    /// Shares what changes here with dataflows installed later, consolidated, without a history.
+    ///
+    /// # Panics
+    /// If times are not totally ordered: "from now on" says nothing then.
+    pub fn publish_stream(&self) -> PublishedStream<T, D, R> {
+        assert!(T::TOTAL, "a stream is published from a time on, so times must be totally ordered");
+        let arranged = self.arrange_by_self();
+        let own = arranged.own.as_ref().and_then(|own| own.downcast_ref::<(Rc<RefCell<TraceWriter<_>>>, Importers)>());
+        let own: &(Rc<RefCell<TraceWriter<OrdBatch<D, (), T, R>>>>, Importers) = own.expect("stored with this type");
+        own.0.borrow_mut().keep_no_history();
+        PublishedStream { changes: arranged.publish() }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
+    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be.
+    ///
+    /// Fails the install as `PublishedArrangement::import` does.
+    pub fn import<'s>(&self, scope: &Scope<'s, T>) -> Collection<'s, T, D, R> {
+        let first = scope.build.first.clone();
+        let changes = self.changes.import(scope).as_collection(|datum, ()| <D as Columnar>::to_owned(datum));
+        changes.filter_times(move |time| {
+            let first = first.get().expect("a dataflow's first time is known before it runs");
+            time.to_coords() != *first
+        })
+    }
+
+    /// The query that publishes it.
+    pub fn query(&self) -> &Arc<Query> {
+        self.changes.query()
     }
 }
