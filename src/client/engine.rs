@@ -12,7 +12,7 @@ use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
 use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
 use crate::runtime::{Setup, Worker, topology};
-use crate::sync::{Entered, Mutex, Outcome, ScopedCall, unique};
+use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use crate::trace::MergePolicy;
 use kpg_arena::{Arena, ArenaConfig};
 use std::cell::RefCell;
