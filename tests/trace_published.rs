@@ -1,4 +1,5 @@
 //! Published shards: the default hold, holds of one's own, what readers on other threads see (invariants 25, 28).
+#![forbid(unsafe_code)]
 
 use kpg::dataflow::Updates;
 use kpg::order::{Antichain, DiffOverflow};

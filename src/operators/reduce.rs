@@ -140,6 +140,9 @@ where
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
     }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
+    }
 }
 
 impl<Tr, V2, R2, F> Reduce<Tr, V2, R2, F>

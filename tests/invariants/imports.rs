@@ -203,7 +203,7 @@ fn inv_29_views_through_rep() {
         let (_b, (right, shared_right)) = sim.engine.install_at::<Time2, _, _>("right", source).unwrap();
         let (mut left, mut right) = (Feed::new(left), Feed::new(right));
         let bias = random.below(4);
-        let mut life = |sim: &Sim, random: &mut Random, rounds: u64, left: &mut Feed, right: &mut Feed| {
+        let life = |sim: &Sim, random: &mut Random, rounds: u64, left: &mut Feed, right: &mut Feed| {
             for _ in 0..rounds {
                 for _ in 0..random.below(4) {
                     if random.coin() { left.push(random, 2, 3) } else { right.push(random, 2, 3) }
@@ -226,7 +226,8 @@ fn inv_29_views_through_rep() {
             .install_at::<Time2, _, _>("importer", |scope| {
                 let (a, b) = (shared_left.import(scope), shared_right.import(scope));
                 let (clock, _) = scope.input::<u64>();
-                let largest = a.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
+                let largest =
+                    a.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
                 (
                     clock,
                     a.join_core(&b, |key, v, w| Some((key, (v, w)))).subscribe(),
