@@ -647,9 +647,8 @@ mod tests {
     #[test]
     fn a_failed_install_withdraws_its_offers() {
         let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
-        let (_, published) = engine
-            .install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish())
-            .unwrap();
+        let (_, published) =
+            engine.install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish()).unwrap();
         let offers = || workers[0].worker.borrow().local().offers.borrow().len();
         assert_eq!(offers(), 1);
         for _ in 0..3 {

@@ -226,7 +226,11 @@ impl Dataflow {
                 .filter_map(|node| {
                     let slot = &mut nodes[node as usize];
                     let mut ports = slot.inputs.iter().chain(&slot.outputs);
-                    if ports.all(|at| tracker.frontier(*at).is_empty()) { Some((node, slot.logic.take()?)) } else { None }
+                    if ports.all(|at| tracker.frontier(*at).is_empty()) {
+                        Some((node, slot.logic.take()?))
+                    } else {
+                        None
+                    }
                 })
                 .collect()
         };

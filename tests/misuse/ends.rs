@@ -105,8 +105,7 @@ fn retiring_what_is_imported() {
 
     middle.retire_cascade().unwrap();
     assert_eq!(copy.wait_past(&2, SOON).unwrap_err(), Error::Retired { query: "middle".into() });
-    let ended =
-        Error::SourceEnded { query: "last".into(), source: "middle".into(), ending: Ending::Retired };
+    let ended = Error::SourceEnded { query: "last".into(), source: "middle".into(), ending: Ending::Retired };
     assert_eq!(end.wait_past(&2, SOON).unwrap_err(), ended);
     assert_eq!(own.insert((3, 3)).unwrap_err(), ended);
     assert_eq!(end.complete(), Antichain::from_elem(2));

@@ -26,9 +26,8 @@ fn case(operator: &str, body: impl for<'s> Fn(&Numbers<'s>) -> Numbers<'s> + Sen
             (input, out.subscribe(), out.probe(), arranged.publish())
         })
         .unwrap();
-    let (importer, mut copy) = engine
-        .install("importer", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe())
-        .unwrap();
+    let (importer, mut copy) =
+        engine.install("importer", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe()).unwrap();
     input.insert((1, 1)).unwrap();
     input.advance_to(1).unwrap();
     assert_eq!(sub.wait_past(&0, SOON).unwrap(), [((1, 1), 0, 1)]);
