@@ -10,9 +10,9 @@ use super::waiting::{self, Role};
 use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox, ProgressEntry};
+use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
 use crate::runtime::{Setup, Worker, topology};
-use crate::sync::{Entered, Mutex, Outcome, ScopedCall, unique};
+use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use crate::trace::MergePolicy;
 use kpg_arena::{Arena, ArenaConfig};
 use std::cell::RefCell;
@@ -237,9 +237,8 @@ impl HostedWorker {
 fn prepare(config: &Config, unparkers: &[crate::sync::Unparker]) -> Result<Arc<Shared>, Error> {
     let workers = config.workers;
     let mailboxes: Arc<[Arc<Mailbox>]> = unparkers.iter().map(|unparker| Worker::mailbox(unparker.clone())).collect();
-    let arenas = (0..workers).map(|index| {
-        Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() })
-    });
+    let arenas =
+        (0..workers).map(|index| Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() }));
     Ok(Arc::new(Shared {
         commands: Arc::new(CommandLog::new(workers)),
         mailboxes,
@@ -351,12 +350,7 @@ impl Engine {
     ///
     /// # Errors
     /// As `install`.
-    pub fn install_capped<T, O, F>(
-        &self,
-        name: &str,
-        cap_bytes: Option<usize>,
-        closure: F,
-    ) -> Result<(Query, O), Error>
+    pub fn install_capped<T, O, F>(&self, name: &str, cap_bytes: Option<usize>, closure: F) -> Result<(Query, O), Error>
     where
         T: Timestamp,
         O: Send,
@@ -445,20 +439,25 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
     }
 
-    /// Stops the workers, after what has been put in was taken, and waits for them.
+    /// Lets the workers come to rest, for at most three quarters of `timeout`; then stops them and waits for them.
+    ///
+    /// Says whether they came to rest: if so, whatever was put in before is in what handles show.
     ///
     /// # Errors
-    /// `Deadline`, if they had not stopped by then; they stop when they can.
-    pub fn shutdown(mut self, timeout: Duration) -> Result<Metrics, Error> {
+    /// `Deadline`, if they had not stopped by then; they stop when they can. `WouldBlock` inside a step.
+    pub fn shutdown(mut self, timeout: Duration) -> Result<Report, Error> {
         waiting::check_may_wait("shutdown")?;
-        let deadline = Instant::now() + timeout;
+        let start = Instant::now();
+        let drained = self.drain(start + timeout * 3 / 4);
+        let metrics = self.metrics();
         let count = self.shared.stop();
-        if !self.shared.wait_executed(count, deadline) {
+        if !self.shared.wait_executed(count, start + timeout) {
             // Not joined: they are not to hold up whoever drops the engine.
             self.threads.clear();
             return Err(Error::Deadline { what: "all workers had stopped".to_string() });
@@ -466,8 +465,36 @@ impl Engine {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.metrics())
+        Ok(Report { drained, metrics })
     }
+
+    /// Waits until no worker has anything to do, twice in a row: what one sends when it comes to rest wakes another.
+    fn drain(&self, deadline: Instant) -> bool {
+        let flags = Arc::new(Monitor::new(vec![false; self.workers()]));
+        self.shared.append(Command::Drain(flags.clone()));
+        let at_rest = || {
+            waiting::wait(&flags, Some(deadline), "all workers had come to rest", |flags| {
+                flags.iter().all(|idle| *idle).then_some(Ok(()))
+            })
+        };
+        for _ in 0..2 {
+            if at_rest().is_err() {
+                return false;
+            }
+            flags.lock().fill(false);
+            self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
+        at_rest().is_ok()
+    }
+}
+
+/// How an engine was when it was shut down.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether the workers had come to rest: nothing that was put in before was left undone.
+    pub drained: bool,
+    /// What their memory was used for.
+    pub metrics: Metrics,
 }
 
 impl Drop for Engine {
@@ -540,6 +567,8 @@ pub struct QueryMetrics {
     pub name: String,
     /// Its memory.
     pub bytes: QueryBytes,
+    /// What it keeps of others' arrangements because it lags.
+    pub lags: Vec<Lag>,
     /// Whether it has ended, though it was not retired yet.
     pub ended: bool,
 }
@@ -576,6 +605,11 @@ impl Query {
         bytes_of(&self.query)
     }
 
+    /// What it keeps of others' arrangements because it lags: who, from when on, about how many bytes.
+    pub fn lags(&self) -> Vec<Lag> {
+        self.query.lags()
+    }
+
     /// The error that its handles give, if it has ended.
     pub fn error(&self) -> Option<Error> {
         Error::ended(&self.query)
@@ -608,7 +642,10 @@ impl Query {
             let all = importers(&registry, self.query.id);
             if all.len() > 1 && !cascade {
                 let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported { query: self.query.name.clone(), by: by.map(|e| e.query.name.clone()).collect() });
+                return Err(Error::Imported {
+                    query: self.query.name.clone(),
+                    by: by.map(|e| e.query.name.clone()).collect(),
+                });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;

@@ -123,10 +123,7 @@ impl<'s, T: Timestamp> Scope<'s, T> {
     }
 
     /// As `input`, with diffs of another type, and at most about `capacity` updates that wait.
-    pub fn input_with<D: Columnar, R: Semigroup>(
-        &self,
-        capacity: usize,
-    ) -> (Input<T, D, R>, Collection<'s, T, D, R>) {
+    pub fn input_with<D: Columnar, R: Semigroup>(&self, capacity: usize) -> (Input<T, D, R>, Collection<'s, T, D, R>) {
         let mut builder = self.node("input");
         let (output, stream) = builder.source();
         let build = self.build.clone();
@@ -195,7 +192,7 @@ impl<T: Timestamp, D: Columnar> Node for Constant<T, D> {
             for (datum, _, diff) in updates.iter() {
                 at_first.push(datum, *self.capability.elements()[0].time(), diff);
             }
-            self.output.send(&self.capability, Rc::new(at_first));
+            self.output.send_all(&self.capability, at_first);
         }
         self.capability.clear();
         false

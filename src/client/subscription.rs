@@ -335,10 +335,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
     }
 }
 
-fn checked<D: Ord, T: Timestamp, R>(
-    updates: Vec<(D, T, R)>,
-    through: Antichain<T>,
-) -> Result<Changes<D, T, R>, Error> {
+fn checked<D: Ord, T: Timestamp, R>(updates: Vec<(D, T, R)>, through: Antichain<T>) -> Result<Changes<D, T, R>, Error> {
     // Equal neighbours are sums that do not fit.
     if updates.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1) {
         return Err(Error::DiffOverflow);

@@ -14,7 +14,7 @@ use super::install::{Agreement, InstallFault, InstallShared};
 use super::node::{Fuel, Node, QUANTUM};
 use super::scope::Build;
 use crate::order::Coords;
-use crate::progress::{ChangeBatch, Location, Tracker};
+use crate::progress::{ChangeBatch, Kind, Location, Tracker};
 use crate::runtime::{Changes, Ending, Failure, Query, Round, Runnable};
 use std::any::Any;
 use std::hash::Hasher;
@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 /// Node steps that one quantum of a dataflow takes at most.
 const STEPS: usize = 64;
+
+/// Updates that stages may pass on before others get their turn.
+const STAGE_QUANTUM: isize = 4 * QUANTUM;
 
 pub(crate) struct NodeSlot {
     pub(crate) name: String,
@@ -117,10 +120,7 @@ impl Dataflow {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut fuel = Fuel(QUANTUM);
             let again = logic.step(&mut fuel);
-            while let Some(stage) = core.stages.pop() {
-                core.running.set(Running::Stage(stage));
-                stages[stage as usize].1.run();
-            }
+            run_stages(&core, stages);
             again
         }));
         match outcome {
@@ -129,6 +129,30 @@ impl Dataflow {
                 if again {
                     core.nodes.insert(node);
                 }
+                self.commit();
+                // What was kept for readers outside, when all its ports had closed, may be released now.
+                let slot = &self.nodes[node as usize];
+                if slot.watched {
+                    let tracker = self.core.tracker.borrow();
+                    let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
+                    if slot.inputs.iter().chain(&slot.outputs).all(|at| tracker.frontier(*at).is_empty()) {
+                        self.closed.push(node);
+                    }
+                }
+                Ok(())
+            }
+            Err(payload) => Err(self.fail(Failure::from_payload(payload))),
+        }
+    }
+
+    /// Goes on with what was left at stages when a quantum was over.
+    fn resume_stages(&mut self) -> Result<(), Ending> {
+        let core = self.core.clone();
+        let stages = &mut self.stages;
+        let _tag = self.install.query.private.enter();
+        match catch_unwind(AssertUnwindSafe(|| run_stages(&core, stages))) {
+            Ok(()) => {
+                core.running.set(Running::Nothing);
                 self.commit();
                 Ok(())
             }
@@ -186,22 +210,20 @@ impl Dataflow {
         if node == u32::MAX {
             return Ok(());
         }
-        let empty = {
+        let (empty, is_input) = {
             let tracker = self.core.tracker.borrow();
-            tracker.as_ref().expect("a dataflow that runs has a tracker").frontier(location).is_empty()
+            let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
+            (tracker.frontier(location).is_empty(), tracker.graph().kind(location) == Kind::Input)
         };
         let slot = &mut self.nodes[node as usize];
-        let is_input = slot.inputs.contains(&location);
-        if !is_input && slot.watched {
-            if let Some(logic) = slot.logic.as_mut() {
-                self.core.running.set(Running::Node(node));
-                let _tag = self.install.query.private.enter();
-                let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
-                if let Err(payload) = outcome {
-                    return Err(self.fail(Failure::from_payload(payload)));
-                }
-                self.commit();
+        if let Some(logic) = slot.logic.as_mut().filter(|_| !is_input && slot.watched) {
+            self.core.running.set(Running::Node(node));
+            let _tag = self.install.query.private.enter();
+            let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
+            if let Err(payload) = outcome {
+                return Err(self.fail(Failure::from_payload(payload)));
             }
+            self.commit();
         }
         let slot = &self.nodes[node as usize];
         let holds = self.core.held.borrow().get(node as usize).is_some_and(|held| *held > 0);
@@ -226,11 +248,10 @@ impl Dataflow {
                 .filter_map(|node| {
                     let slot = &mut nodes[node as usize];
                     let mut ports = slot.inputs.iter().chain(&slot.outputs);
-                    if ports.all(|at| tracker.frontier(*at).is_empty()) {
-                        Some((node, slot.logic.take()?))
-                    } else {
-                        None
+                    if !ports.all(|at| tracker.frontier(*at).is_empty()) || slot.logic.as_mut()?.is_read() {
+                        return None;
                     }
+                    Some((node, slot.logic.take()?))
                 })
                 .collect()
         };
@@ -252,6 +273,10 @@ impl Dataflow {
 
     fn run(&mut self) -> Result<(), Ending> {
         for _ in 0..STEPS {
+            if !self.core.stages.is_empty() {
+                self.resume_stages()?;
+                continue;
+            }
             match self.core.nodes.pop() {
                 Some(node) => self.run_node(node)?,
                 None => {
@@ -269,6 +294,23 @@ impl Dataflow {
         }
         Ok(())
     }
+}
+
+/// Runs stages in the order of their numbers for a quantum; the producers of what is left hold its stamps.
+fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
+    core.stage_fuel.set(STAGE_QUANTUM);
+    while let Some(stage) = core.stages.pop() {
+        core.running.set(Running::Stage(stage));
+        let stage_of = &mut stages[stage as usize].1;
+        if !stage_of.run() {
+            core.stages.insert(stage);
+            break;
+        }
+        if core.stage_fuel.get() <= 0 {
+            break;
+        }
+    }
+    core.stages.for_each(|stage| stages[stage as usize].1.hold_origins());
 }
 
 /// A time of the root scope as one of a scope inside it.
@@ -315,14 +357,13 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
-        let active = outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty());
-        if active {
-            self.core.rescheduled();
+        if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty() || !self.core.stages.is_empty()) {
+            self.core.schedule();
         }
         if outcome.is_ok() && !self.core.mergers.is_empty() && !std::mem::replace(&mut self.merging, true) {
             self.core.local.mergers.borrow_mut().push(self.core.id);
         }
-        Round { changes, active, failed: outcome.err(), finished: false }
+        Round { changes, failed: outcome.err() }
     }
 
     fn idle(&mut self) -> bool {

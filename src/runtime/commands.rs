@@ -23,6 +23,8 @@ pub enum Command {
     Install(DataflowId, Arc<dyn Install>),
     /// Free the dataflow of this number.
     End(DataflowId, Ending),
+    /// Tell, from now on, whether there is nothing to do: a flag for each worker.
+    Drain(Arc<Monitor<Vec<bool>>>),
     /// Stop stepping.
     Stop,
 }
