@@ -122,7 +122,8 @@ fn source_poisoned() {
 #[test]
 fn shut_down() {
     row(&Error::Shutdown, |engine, _, _, _, _| {
-        engine.shutdown(SOON).unwrap();
+        // It cannot drain, for worker 0 is busy; and may stop before that comes.
+        let _ = engine.shutdown(SOON / 40);
     });
 }
 
