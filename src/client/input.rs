@@ -423,8 +423,11 @@ impl<T: Timestamp, D: Columnar> Input<T, D, i64> {
 impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
     /// Another session, at this one's time.
     fn clone(&self) -> Self {
-        let time = self.time;
-        let session = self.core.state.lock().open(Session { time, follows: false });
+        let mut state = self.core.state.lock();
+        // One that follows may be further than it knows.
+        let time = state.sessions[self.session].as_ref().expect("a live session's number").time;
+        let session = state.open(Session { time, follows: false });
+        drop(state);
         Input { core: self.core.clone(), session, time, follows: false, buffer: Updates::default() }
     }
 }

@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
-use super::collection::{Chunk, Collection, owned};
+use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
 use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
@@ -178,7 +178,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     batcher.push(owned(chunk));
                 }
                 if let Some(updates) = batcher.seal(&input.frontier()) {
-                    output.send(&capabilities, Rc::new(updates));
+                    output.send(&capabilities, Rc::new(fitting(updates)));
                 }
                 capabilities.must_downgrade(&batcher.frontier());
                 false

@@ -11,7 +11,7 @@
 //! time; what would pass the counter's maximum is dropped; it holds capabilities as a batcher does, one step on.
 #![forbid(unsafe_code)]
 
-use super::collection::{Chunk, Collection, owned};
+use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
 use crate::dataflow::{CapabilitySet, Closure, Fuel, InputPort, Interest, NodeBuilder, OutputPort, Scope};
 use crate::dataflow::{Token, Updates};
@@ -123,7 +123,7 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
                     limit.meet_with(&port.frontier());
                 }
                 if let Some(updates) = batcher.seal(&limit) {
-                    let stepped = stepped(updates, &maxima);
+                    let stepped = stepped(fitting(updates), &maxima);
                     if !stepped.is_empty() {
                         output.send(&capabilities, Rc::new(stepped));
                     }

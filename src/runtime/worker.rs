@@ -331,11 +331,12 @@ impl Worker {
     }
 
     fn take_progress(&mut self, entry: &Arc<ProgressEntry>) {
-        for (id, _) in entry.iter() {
+        // One pass: an entry may bring the changes of thousands of dataflows.
+        for (id, changes) in entry.iter() {
             if *id >= self.next_id {
                 self.early.entry(*id).or_default().1.push(entry.clone());
-            } else {
-                self.take_changes(*id, entry);
+            } else if let Some(slot) = self.dataflows.get_mut(id) {
+                slot.dataflow.apply(changes);
             }
         }
     }
