@@ -198,7 +198,9 @@ impl Dataflow {
             tracker.as_ref().expect("a dataflow that runs has a tracker").frontier(location).is_empty()
         };
         let slot = &mut self.nodes[node as usize];
-        let is_input = slot.inputs.contains(&location);
+        // Ports are numbered as they are made; a node may have thousands.
+        debug_assert!(slot.inputs.is_sorted());
+        let is_input = slot.inputs.binary_search(&location).is_ok();
         if !is_input && slot.watched {
             if let Some(logic) = slot.logic.as_mut() {
                 self.core.running.set(Running::Node(node));
@@ -223,6 +225,9 @@ impl Dataflow {
     /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
     fn release_closed(&mut self) {
         let mut closed = std::mem::take(&mut self.closed);
+        // Once for each of its ports that closed.
+        closed.sort_unstable();
+        closed.dedup();
         let dropped: Vec<Box<dyn Node>> = {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");

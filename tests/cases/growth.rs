@@ -262,7 +262,7 @@ fn case_27_wide_and_long_dataflows() {
         let small = best(2, || work(size / 4));
         let large = best(1, || work(size));
         println!("{what}: {} in {small:?}, {size} in {large:?}", size / 4);
-        assert!(large < small * 8 + Duration::from_millis(200), "{what}: {small:?}, then {large:?}");
+        assert!(large < small * 8 + Duration::from_millis(20), "{what}: {small:?}, then {large:?}");
     }
 }
 
@@ -291,7 +291,7 @@ fn case_28_a_tiny_exchange_loop() {
     assert!(many < few * 60 + Duration::from_millis(300), "{few:?} on 1 worker, {many:?} on 6");
 }
 
-/// The shortest tick of one source that so many dataflows import, of which one gets an update; and of so many dataflows with
+/// Forty ticks of one source that so many dataflows import, of which one gets an update; and of so many dataflows with
 /// inputs of their own.
 fn many_dataflows(count: u64) -> (Duration, Duration) {
     let Sim { engine, workers: _workers } = simulated(2, 1, MergePolicy::default());
@@ -313,15 +313,16 @@ fn many_dataflows(count: u64) -> (Duration, Duration) {
         })
         .collect();
     let mut importers = importers;
-    let ticks = 20u64;
-    let (mut imported, mut with_inputs) = (Duration::MAX, Duration::MAX);
+    let ticks = 40u64;
+    // Summed: the clock of a thread moves on by the time slices of the system.
+    let (mut imported, mut with_inputs) = (Duration::ZERO, Duration::ZERO);
     for time in 1..=ticks {
         let start = clock();
         input.insert((time % count, time)).unwrap();
         input.advance_to(time + 1).unwrap();
         let heard = importers[(time % count) as usize].wait_past(&time, LONG).unwrap();
         assert!(heard.iter().any(|(val, _, _)| *val == time));
-        imported = imported.min(clock() - start);
+        imported += clock() - start;
     }
     let own: Vec<_> = (0..count)
         .map(|_| {
@@ -340,7 +341,7 @@ fn many_dataflows(count: u64) -> (Duration, Duration) {
         own.iter_mut().for_each(|(input, _)| input.advance_to(time + 1).unwrap());
         let changes = own[which].1.wait_past(&time, LONG).unwrap();
         assert!(changes.iter().any(|(datum, at, diff)| (*datum, *at, *diff) == (time, time, 1)));
-        with_inputs = with_inputs.min(clock() - start);
+        with_inputs += clock() - start;
     }
     (imported, with_inputs)
 }
@@ -349,9 +350,9 @@ fn many_dataflows(count: u64) -> (Duration, Duration) {
 fn case_31_a_thousand_dataflows_one_update() {
     let small = many_dataflows(250);
     let large = many_dataflows(1000);
-    println!("a tick of 250 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
-    assert!(large.0 < small.0 * 12 + Duration::from_millis(5), "{small:?}, {large:?}");
-    assert!(large.1 < small.1 * 12 + Duration::from_millis(5), "{small:?}, {large:?}");
+    println!("forty ticks of 250 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
+    assert!(large.0 < small.0 * 10 + Duration::from_millis(40), "{small:?}, {large:?}");
+    assert!(large.1 < small.1 * 10 + Duration::from_millis(40), "{small:?}, {large:?}");
 }
 
 /// Thirty times both halves of a collection put together again: thirty doublings of the paths, linear work. A thousand
