@@ -203,7 +203,7 @@ fn inv_29_views_through_rep() {
         let (_b, (right, shared_right)) = sim.engine.install_at::<Time2, _, _>("right", source).unwrap();
         let (mut left, mut right) = (Feed::new(left), Feed::new(right));
         let bias = random.below(4);
-        let mut life = |sim: &Sim, random: &mut Random, rounds: u64, left: &mut Feed, right: &mut Feed| {
+        let life = |sim: &Sim, random: &mut Random, rounds: u64, left: &mut Feed, right: &mut Feed| {
             for _ in 0..rounds {
                 for _ in 0..random.below(4) {
                     if random.coin() { left.push(random, 2, 3) } else { right.push(random, 2, 3) }

@@ -117,7 +117,7 @@ fn inv_06_holds_of_a_join() {
         })
         .unwrap();
     let epochs = 20_000;
-    let mut put = |fast: &mut Input<u64, (u64, u64)>, from: u64, to: u64| {
+    let put = |fast: &mut Input<u64, (u64, u64)>, from: u64, to: u64| {
         for time in from..to {
             fast.insert((time % 8, time)).unwrap();
             if time > 0 {
