@@ -96,7 +96,8 @@ fn run(args: &Args) -> Result<(), String> {
 /// smaller id first where they tie; and the hub.
 fn roots(graph: &Graph) -> Vec<u32> {
     let known: Option<Vec<u32>> = ["firefox-esr", "git", "openssl"].iter().map(|name| graph.names.id(name)).collect();
-    let mut roots = known.unwrap_or_else(|| most_first(graph.edges.iter().map(|edge| edge.0)).into_iter().take(3).collect());
+    let mut roots =
+        known.unwrap_or_else(|| most_first(graph.edges.iter().map(|edge| edge.0)).into_iter().take(3).collect());
     let hub = hub(graph);
     if !roots.contains(&hub) {
         roots.push(hub);

@@ -47,6 +47,11 @@ pub(crate) trait Node {
     fn idle(&mut self, _fuel: &mut Fuel) -> bool {
         false
     }
+    /// Whether someone outside of the dataflow still reads what it keeps, though nothing can reach it any more. Asked
+    /// when all its ports have closed, and again after each later step.
+    fn is_read(&mut self) -> bool {
+        false
+    }
 }
 
 /// Nodes that are a closure.
@@ -149,7 +154,7 @@ impl<T: Timestamp, C: Payload> OutputPort<T, C> {
             // A loop counter passed its maximum: what would be sent has no time.
             return;
         }
-        self.outlet.push(&stamp, payload);
+        self.core.send_from(self.location, &stamp, || self.outlet.push(&stamp, payload));
     }
     /// Retains the right to send at the times of a message taken in this step.
     pub fn retain(&self, token: &Token<T>, set: &mut CapabilitySet<T>) {

@@ -16,7 +16,7 @@ use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
-    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted,
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted, start,
 };
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
         let input =
             exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
         let (end, arranged) = Writing::new(&mut builder, policy);
-        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
+        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), sealed: start(), end });
         arranged
     }
 }
@@ -81,7 +81,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let policy = policy.or_else(|| builder.core().local.defaults.downcast_ref().copied()).unwrap_or_default();
         let (writer, trace) = TraceWriter::new(policy);
         let writer = Rc::new(RefCell::new(writer));
-        let importers = Importers::default();
+        let importers = Importers::of(builder.index);
         let own = Some(Rc::new((writer.clone(), importers.clone())) as Rc<dyn std::any::Any>);
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
@@ -111,6 +111,12 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.importers.poke(&self.core.local);
     }
 
+    /// Whether anyone has the published arrangement: then its trace stays, also once the input has closed, so that late
+    /// importers find the history and the end.
+    pub(crate) fn is_published(&self) -> bool {
+        self.writer.borrow_mut().is_published()
+    }
+
     pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
         self.writer.borrow_mut().work(&mut fuel.0)
@@ -119,6 +125,8 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     input: InputPort<T, Chunk<(K, V), T, R>>,
     batcher: Batcher<(K, V), T, R>,
+    /// The frontier up to which was sealed. While it stands, what is held need not be exact: nobody can pass it.
+    sealed: Antichain<T>,
     end: Writing<T, OrdBatch<K, V, T, R>>,
 }
 
@@ -129,17 +137,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
             end.output.retain(&token, &mut end.capabilities);
             self.batcher.push(owned(chunk));
         }
-        if self.batcher.is_empty() {
-            end.capabilities.clear();
+        let frontier = self.input.frontier();
+        if self.sealed == frontier {
             return false;
         }
-        let frontier = self.input.frontier();
-        if end.capabilities.elements().iter().any(|c| !frontier.less_equal(c.time())) {
-            let updates = self.batcher.seal(&frontier);
-            if let Some(updates) = updates {
-                let batch = batch_from_sorted(updates, end.upper(), frontier);
-                end.write(batch);
-            }
+        self.sealed = frontier.clone();
+        if let Some(updates) = self.batcher.seal(&frontier) {
+            let batch = batch_from_sorted(updates, end.upper(), frontier);
+            end.write(batch);
         }
         end.capabilities.must_downgrade(&self.batcher.frontier());
         false
@@ -149,6 +154,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
     }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
+    }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
     }
 }
 
@@ -161,6 +169,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         let (mut output, stream) = builder.output();
         let mut batcher = Batcher::<D, T, R>::new();
         let mut capabilities = CapabilitySet::new();
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             crate::dataflow::Closure(move |_: &mut Fuel| {
@@ -168,10 +177,14 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     output.retain(&token, &mut capabilities);
                     batcher.push(owned(chunk));
                 }
-                if let Some(updates) = batcher.seal(&input.frontier()) {
-                    output.send(&capabilities, Rc::new(updates));
+                let frontier = input.frontier();
+                if sealed_to != frontier {
+                    if let Some(updates) = batcher.seal(&frontier) {
+                        output.send_all(&capabilities, updates);
+                    }
+                    capabilities.must_downgrade(&batcher.frontier());
+                    sealed_to = frontier;
                 }
-                capabilities.must_downgrade(&batcher.frontier());
                 false
             }),
         );

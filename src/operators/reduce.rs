@@ -129,15 +129,19 @@ where
             self.round = Some((round, output));
             return true;
         }
+        let moved = self.limit() != round.limit;
         self.close_round(round.limit, output);
-        // What arrived meanwhile.
-        !self.input.is_empty()
+        // What arrived meanwhile; and what became due while the round was open: nobody will tell of that again.
+        moved || !self.input.is_empty()
     }
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
+    }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
     }
 }
 
@@ -158,15 +162,11 @@ where
             }
             fresh.extend(delivery.batches.iter().filter(|batch| !batch.is_empty()).cloned());
         }
-        let frontier = self.input.frontier();
-        let limit = match &self.acknowledged {
-            Some(upper) => upper.join(&frontier),
-            None => frontier.clone(),
-        };
+        let limit = self.limit();
         let due = self.pending.take_due(&limit);
         if fresh.is_empty() && due.is_empty() {
             self.end.capabilities.must_downgrade(&self.pending.frontier());
-            if frontier.is_empty() && self.pending.keys.is_empty() {
+            if self.input.frontier().is_empty() && self.pending.keys.is_empty() {
                 self.source = None;
             }
             return false;
@@ -183,6 +183,12 @@ where
         let positions = vec![0; fresh.len()];
         self.round = Some((Round { fresh, input, due, due_next: 0, positions, limit }, Updates::default()));
         true
+    }
+
+    /// Times not beyond it are complete in what was taken.
+    fn limit(&self) -> Antichain<Tr::Time> {
+        let frontier = self.input.frontier();
+        self.acknowledged.as_ref().map_or(frontier.clone(), |upper| upper.join(&frontier))
     }
 
     /// Looks at keys while there is fuel; true iff none is left.

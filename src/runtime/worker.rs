@@ -14,7 +14,7 @@ use super::commands::{Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
 use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
-use crate::sync::{Mutex, Unparker};
+use crate::sync::{Monitor, Mutex, Unparker};
 use kpg_arena::Arena;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -143,6 +143,7 @@ pub struct Worker {
     fabric: AnyFabric,
     executed: usize,
     stopped: bool,
+    drain: Option<Arc<Monitor<Vec<bool>>>>,
     dataflows: BTreeMap<DataflowId, Slot>,
     unready: Vec<DataflowId>,
     // The number after the last one built or skipped: what comes for it or later ones waits.
@@ -176,6 +177,7 @@ impl Worker {
             fabric,
             executed: 0,
             stopped: false,
+            drain: None,
             dataflows: BTreeMap::new(),
             unready: Vec::new(),
             next_id: 0,
@@ -191,6 +193,12 @@ impl Worker {
     /// This worker's number.
     pub fn index(&self) -> usize {
         self.local.index
+    }
+
+    /// What its dataflows share.
+    #[cfg(test)]
+    pub(crate) fn local(&self) -> &Rc<Local> {
+        &self.local
     }
 
     /// Whether the engine has told it to stop; a stopped worker's steps do nothing.
@@ -221,7 +229,19 @@ impl Worker {
             }
         }
         self.local.stepping.set(false);
-        busy || !self.local.active.borrow().is_empty()
+        busy |= !self.local.active.borrow().is_empty();
+        if self.drain.is_some() {
+            self.report_idle(!busy && !self.fabric.has_incoming());
+        }
+        busy
+    }
+
+    fn report_idle(&self, idle: bool) {
+        let Some(flags) = &self.drain else { return };
+        let was = std::mem::replace(&mut flags.lock()[self.local.index], idle);
+        if was != idle {
+            flags.notify_all();
+        }
     }
 
     /// Parks until woken or `timeout` has passed.
@@ -243,6 +263,7 @@ impl Worker {
                     self.release_early();
                 }
                 Command::End(id, ending) => self.end(id, ending),
+                Command::Drain(flags) => self.drain = Some(flags),
                 Command::Stop => {
                     self.stop();
                     break;
@@ -289,6 +310,7 @@ impl Worker {
         }
         self.local.offers.borrow_mut().clear();
         self.early.clear();
+        self.local.commands.leave(self.local.index);
     }
 
     fn take_wakes(&mut self) -> bool {
@@ -423,5 +445,5 @@ impl Drop for Worker {
 
 /// Drops a dataflow; a panic in a user's `Drop` is the user's, and must not take the worker along.
 fn drop_quietly(dataflow: Box<dyn Runnable>) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(dataflow)));
+    super::query::quietly(move || drop(dataflow));
 }

@@ -40,8 +40,11 @@ pub(super) struct Shared<B: Batch> {
     holds: Arc<Holds<B::Time>>,
     // Counts changes for those who wait for one.
     changes: Monitor<Changes>,
-    hooks: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    hooks: Mutex<Vec<Hook>>,
 }
+
+/// Called at each change, until it says that nobody needs it any more.
+type Hook = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
 struct Changes {
@@ -66,7 +69,10 @@ impl<B: Batch> Shared<B> {
         }
         self.changes.notify_all();
         let hooks = self.hooks.lock().clone();
-        hooks.iter().for_each(|call| call());
+        let done: Vec<_> = hooks.iter().filter(|call| !call()).map(Arc::as_ptr).collect();
+        if !done.is_empty() {
+            self.hooks.lock().retain(|call| !done.iter().any(|other| std::ptr::addr_eq(*other, Arc::as_ptr(call))));
+        }
     }
     fn complete(&self) -> Antichain<B::Time> {
         let mut complete = Antichain::new();
@@ -211,8 +217,8 @@ impl<B: Batch> Published<B> {
             }
         }
     }
-    /// Calls `call` after each change of what is published, on the worker that made it.
-    pub fn on_change(&self, call: Box<dyn Fn() + Send + Sync>) {
+    /// Calls `call` after each change of what is published, on the worker that made it, until it gives false.
+    pub fn on_change(&self, call: Box<dyn Fn() -> bool + Send + Sync>) {
         self.shared.hooks.lock().push(call.into());
     }
     /// The dataflow was retired or poisoned: from now on no one reads who does not read yet. Wakes who waits.

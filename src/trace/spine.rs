@@ -198,6 +198,30 @@ impl<B: MergeBatch> Spine<B> {
         }
     }
 
+    /// Drops the batches that end at or before both frontiers, so that the list starts later: for a stream, which has no
+    /// history. True iff there were any.
+    pub fn forget(&mut self, since: &Antichain<B::Time>, cut: &Antichain<B::Time>) -> bool {
+        let over = |upper: &Antichain<B::Time>| upper.before_equal(since) && upper.before_equal(cut);
+        let mut forgotten = None;
+        while let Some(last) = self.entries.first().and_then(|entry| entry.batches().last()) {
+            if !over(last.upper()) {
+                break;
+            }
+            forgotten = Some(last.upper().clone());
+            self.entries.remove(0);
+        }
+        while self.entries.is_empty() && self.queue.front().is_some_and(|batch| over(batch.upper())) {
+            forgotten = self.queue.pop_front().map(|batch| batch.upper().clone());
+        }
+        match forgotten {
+            Some(lower) => {
+                self.lower = lower;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// The sizes. `cut` tells which batches may merge now. Cost: linear in the number of batches.
     pub fn stats(&self, cut: &Antichain<B::Time>) -> TraceStats {
         let mut stats = TraceStats { queued: self.queue.len(), ..Default::default() };

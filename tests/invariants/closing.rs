@@ -20,15 +20,18 @@ fn inv_14_empty_buffers_are_counted_alike() {
                 .engine
                 .install("empty", |scope| {
                     let (input, data) = scope.input::<u64>();
-                    let padded = data.unary("pad", |input: &mut UpdatesInput<_, u64, i64>, output: &mut UpdatesOutput<_, u64, i64>, _| {
-                        while let Some((token, chunk)) = input.next() {
-                            let empty: Chunk<u64, u64, i64> = Rc::new(Updates::default());
-                            output.send(&token, empty.clone());
-                            output.send(&token, chunk);
-                            output.send(&token, empty);
-                        }
-                        false
-                    });
+                    let padded = data.unary(
+                        "pad",
+                        |input: &mut UpdatesInput<_, u64, i64>, output: &mut UpdatesOutput<_, u64, i64>, _| {
+                            while let Some((token, chunk)) = input.next() {
+                                let empty: Chunk<u64, u64, i64> = Rc::new(Updates::default());
+                                output.send(&token, empty.clone());
+                                output.send(&token, chunk);
+                                output.send(&token, empty);
+                            }
+                            false
+                        },
+                    );
                     let none = padded.filter(|x| x > 1_000_000).consolidate();
                     let cancelled = padded.concat(&padded.negate()).consolidate();
                     let all = padded.consolidate().concat(&none).concat(&cancelled).concat(&cancelled.distinct());
@@ -98,7 +101,8 @@ fn inv_21_a_closed_branch_releases_its_memory() {
         .install("branches", |scope| {
             let (done, a) = scope.input::<(u64, u64)>();
             let (alive, b) = scope.input::<(u64, u64)>();
-            let counted = a.arrange_by_key().reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[0].0, 1)));
+            let counted =
+                a.arrange_by_key().reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[0].0, 1)));
             let counted = counted.as_collection(|key, val| (key, val)).join(&a);
             (done, alive, counted.map(|(key, _)| key).concat(&b.map(|(key, _)| key)).probe())
         })

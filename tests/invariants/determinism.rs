@@ -42,7 +42,8 @@ fn run(engine: &Engine, seed: u64, mut between: impl FnMut(&mut Random)) -> Chan
             });
             let degrees = edges.map(|(from, _)| from).count();
             let wedges = by_source.join_core(&by_source, |_, a, b| (a < b).then_some((a, b)));
-            let most = by_source.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
+            let most =
+                by_source.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
             let all = [
                 reached.map(|node| (0, node, 0)),
                 degrees.map(|(node, count)| (1, node, count as u64)),

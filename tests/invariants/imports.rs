@@ -226,7 +226,8 @@ fn inv_29_views_through_rep() {
             .install_at::<Time2, _, _>("importer", |scope| {
                 let (a, b) = (shared_left.import(scope), shared_right.import(scope));
                 let (clock, _) = scope.input::<u64>();
-                let largest = a.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
+                let largest =
+                    a.reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[vals.len() - 1].0, 1)));
                 (
                     clock,
                     a.join_core(&b, |key, v, w| Some((key, (v, w)))).subscribe(),

@@ -73,7 +73,8 @@ fn inv_05_join_once_with_imports_in_mid_stream() {
                 let (datum, diff) = ((random.below(2), random.below(3)), random.below(3) as i64 - 1);
                 left.update(datum, diff).unwrap();
                 model_left.push((datum, time, diff));
-                let (datum, diff) = if random.coin() { (datum, -diff) } else { ((random.below(2), random.below(3)), 1) };
+                let (datum, diff) =
+                    if random.coin() { (datum, -diff) } else { ((random.below(2), random.below(3)), 1) };
                 right.update(datum, diff).unwrap();
                 model_right.push((datum, time, diff));
             }
@@ -163,7 +164,8 @@ fn inv_11_frontiers_inside_batches() {
                 let (right, b) = scope.input::<(u64, u64)>();
                 // The reduce's input is the join of both, arranged again: its frontier is the lesser one.
                 let all = a.join(&b).map(|(key, (v, w))| (key, v * 10 + w));
-                let least = all.arrange_by_key().reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[0].0, 1)));
+                let least =
+                    all.arrange_by_key().reduce(|_, vals, output: &mut Vec<(u64, i64)>| output.push((vals[0].0, 1)));
                 (left, right, least.join_core(&a.arrange_by_key(), |key, v, w| Some((key, (v, w)))).subscribe())
             })
             .unwrap();

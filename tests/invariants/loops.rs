@@ -31,7 +31,13 @@ fn count<C: Timestamp + Ord>(eager: bool, workers: usize, round: impl Fn(u64) ->
     drop(input);
     sim.settle();
     assert!(heard.is_closed() && query.error().is_none());
-    heard.check(0..2, |at| if *at == 0 { [((0, 1), 1), ((3, 4), 1), ((200, 201), 1)].into() } else { [((0, 1), 1), ((200, 201), 1)].into() });
+    heard.check(0..2, |at| {
+        if *at == 0 {
+            [((0, 1), 1), ((3, 4), 1), ((200, 201), 1)].into()
+        } else {
+            [((0, 1), 1), ((200, 201), 1)].into()
+        }
+    });
 }
 
 #[test]

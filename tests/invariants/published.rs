@@ -31,7 +31,10 @@ fn inv_24_upper_never_passes_what_is_unsealed() {
             for _ in 0..random.below(8) {
                 sim.step(random);
                 let complete = sorted(&shared.complete());
-                assert!(complete.len() == 1 && complete[0] >= before && complete[0] <= time + 1, "{before}, {complete:?}");
+                assert!(
+                    complete.len() == 1 && complete[0] >= before && complete[0] <= time + 1,
+                    "{before}, {complete:?}"
+                );
                 before = complete[0];
                 if before > 0 {
                     let snapshot = shared.snapshot_at(&(before - 1)).expect("the latest complete time is readable");
@@ -120,7 +123,8 @@ fn inv_28_default_hold() {
                 let which = if random.below(ratio) == 0 { slow } else { 1 - slow };
                 sim.workers[which].step();
                 if shared.complete() != Antichain::from_elem(0) {
-                    let snapshot = shared.snapshot().unwrap_or_else(|error| panic!("seed {seed}, time {time}: {error}"));
+                    let snapshot =
+                        shared.snapshot().unwrap_or_else(|error| panic!("seed {seed}, time {time}: {error}"));
                     let at = *snapshot.time();
                     assert!(snapshot.get(&3).eq([(at, 1)]), "seed {seed}");
                     most = most.max(at);

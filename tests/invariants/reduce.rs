@@ -86,7 +86,9 @@ fn inv_03_seeds_before_netting() {
         let (_query, (mut input, output, _)) = install(&sim);
         let mut heard = Heard::new(output);
         let mut model = Vec::new();
-        for (time, next, diff) in [(pair(0, 0), pair(0, 1), 1), (pair(0, 1), pair(2, 1), -1), (pair(2, 1), pair(2, 2), 1)] {
+        for (time, next, diff) in
+            [(pair(0, 0), pair(0, 1), 1), (pair(0, 1), pair(2, 1), -1), (pair(2, 1), pair(2, 2), 1)]
+        {
             input.update_at((7, 1), time, diff).unwrap();
             model.push(((7, 1), time, diff));
             input.advance_to(next).unwrap();

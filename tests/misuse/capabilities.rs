@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 fn a_capability_does_not_go_back() {
     let engine = engine();
     let refused = Arc::new(Mutex::new(Vec::new()));
-    let (_, (mut input, mut sub)) = engine
+    let (_, (mut input, probe, mut sub)) = engine
         .install("forward", |scope| {
             let (input, numbers) = scope.input::<u32>();
             let refused = refused.clone();
@@ -31,10 +31,12 @@ fn a_capability_does_not_go_back() {
                 }
                 false
             });
-            (input, moved.subscribe())
+            (input, numbers.probe(), moved.subscribe())
         })
         .unwrap();
     input.advance_to(5).unwrap();
+    // A message's times are those that its sender holds: wait until that is 5.
+    probe.wait_past(&4, SOON).unwrap();
     input.insert(1).unwrap();
     input.advance_to(8).unwrap();
     assert_eq!(sub.wait_past(&7, SOON).unwrap(), [(1, 7, 1)]);
@@ -57,7 +59,7 @@ fn sending_at_a_time_not_held_poisons() {
     let engine = engine();
     let mut witness = Witness::install(&engine);
     witness.check();
-    let (query, (mut input, mut sub)) = engine
+    let (query, (mut input, probe, mut sub)) = engine
         .install("early", |scope| {
             let (input, numbers) = scope.input::<u32>();
             let early = numbers.unary::<u32, i64>("early", |input, output, _| {
@@ -68,10 +70,11 @@ fn sending_at_a_time_not_held_poisons() {
                 }
                 false
             });
-            (input, early.subscribe())
+            (input, numbers.probe(), early.subscribe())
         })
         .unwrap();
     input.advance_to(3).unwrap();
+    probe.wait_past(&2, SOON).unwrap();
     input.insert(1).unwrap();
     input.advance_to(4).unwrap();
     not_held(sub.wait_past(&3, SOON).unwrap_err(), "early");

@@ -105,8 +105,7 @@ fn retiring_what_is_imported() {
 
     middle.retire_cascade().unwrap();
     assert_eq!(copy.wait_past(&2, SOON).unwrap_err(), Error::Retired { query: "middle".into() });
-    let ended =
-        Error::SourceEnded { query: "last".into(), source: "middle".into(), ending: Ending::Retired };
+    let ended = Error::SourceEnded { query: "last".into(), source: "middle".into(), ending: Ending::Retired };
     assert_eq!(end.wait_past(&2, SOON).unwrap_err(), ended);
     assert_eq!(own.insert((3, 3)).unwrap_err(), ended);
     assert_eq!(end.complete(), Antichain::from_elem(2));
@@ -129,6 +128,7 @@ fn handles_of_a_dropped_engine() {
         handles.0.advance_to(1).unwrap();
         handles.3.wait_snapshot(&0, SOON).unwrap()
     };
+    assert_eq!(handles.1.wait_past(&0, SOON).unwrap(), [((1, 1), 0, 1)]);
     in_time("dropping an engine", move || drop(engine));
     assert_all_give(&mut handles, &Error::Shutdown);
     assert_eq!(query.error(), Some(Error::Shutdown));

@@ -59,6 +59,54 @@ fn following_a_source_that_ends() {
     assert_eq!(sub.wait_past(&4, SOON).unwrap(), [(1, 3, 1)]);
 }
 
+/// Sessions that follow are moved by others: neither a clone of one nor an `advance_to` may take the input back.
+#[test]
+fn clones_of_what_follows() {
+    let engine = engine();
+    let mut witness = Witness::install(&engine);
+    let (query, (mut idle, probe)) = engine
+        .install("idle", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.probe())
+        })
+        .unwrap();
+    idle.follow(&witness.published).unwrap();
+    for t in 0..100 {
+        witness.check();
+        probe.wait_past(&t, SOON).unwrap();
+        let clone = idle.clone();
+        assert_eq!(clone.time(), t + 1);
+        drop(clone);
+        // In whatever order they come, the later one counts.
+        let _ = idle.advance_to(t + 1);
+    }
+    assert_eq!(query.error(), None);
+}
+
+/// A place among the sessions is used again: who has it now follows what he was told, not what the last one was.
+#[test]
+fn following_ends_with_its_session() {
+    let engine = engine();
+    let (mut fast, mut slow) = (Witness::install(&engine), Witness::install(&engine));
+    let (_, (idle, probe)) = engine
+        .install("idle", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.probe())
+        })
+        .unwrap();
+    let mut first = idle.clone();
+    first.follow(&fast.published).unwrap();
+    drop(first);
+    let mut second = idle.clone();
+    second.follow(&slow.published).unwrap();
+    drop(idle);
+    (0..5).for_each(|_| fast.check());
+    slow.check();
+    probe.wait_past(&0, SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+    assert_eq!(second.time(), 1);
+}
+
 /// All inputs closed: everything is complete, for probes, subscriptions, snapshots, importers that come late.
 #[test]
 fn all_closed() {

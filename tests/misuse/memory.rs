@@ -69,6 +69,32 @@ fn a_querys_cap_ends_it() {
     witness.check();
 }
 
+/// What idle workers merge stays on the account of the query whose trace it is: so its cap counts it.
+#[test]
+fn merged_batches_stay_on_their_account() {
+    let engine = engine();
+    let empty = live(&engine);
+    let (query, (mut input, probe)) = engine
+        .install("arranged", |scope| {
+            let (input, numbers) = scope.input::<(u64, u64)>();
+            let arranged = numbers.arrange_by_key();
+            // A reader of the trace, so that it is kept.
+            let keys = scope.input::<u64>().1.arrange_by_self();
+            (input, arranged.join_core(&keys, |k, v, ()| Some((k, v))).concat(&numbers).probe())
+        })
+        .unwrap();
+    for t in 0..20 {
+        (0..2000).for_each(|n| input.insert((t * 2000 + n, n)).unwrap());
+        input.advance_to(t + 1).unwrap();
+    }
+    let _ = probe;
+    eventually("all live bytes are the query's", || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let (all, own) = (live(&engine) - empty, query.bytes().private);
+        own > 40_000 * 4 && all - own.min(all) < 16 << 10
+    });
+}
+
 /// A subscription that nobody has any more gathers nothing.
 #[test]
 fn a_dropped_subscription_gathers_nothing() {
@@ -148,10 +174,10 @@ fn ten_thousand_handles_leave_nothing() {
     assert!(live(&engine) <= before + (64 << 10), "{} then {}", before, live(&engine));
     // A tick costs what it did: nobody is left who would have to hear of it.
     let start = std::time::Instant::now();
-    for t in 1..101 {
+    for t in 1..2001 {
         input.advance_to(t + 1).unwrap();
         probe.wait_past(&t, SOON).unwrap();
     }
-    assert!(start.elapsed() < SOON / 5, "a hundred ticks took {:?}", start.elapsed());
+    assert!(start.elapsed() < SOON / 4, "two thousand ticks took {:?}", start.elapsed());
     query.retire().unwrap();
 }

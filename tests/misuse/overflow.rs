@@ -31,8 +31,7 @@ fn case(
 
 fn assert_poisoned(diffs: &[i64], operator: &str, body: impl for<'s> Fn(&Numbers<'s>) -> Numbers<'s> + Send + Sync) {
     let (result, ending) = case(diffs, |numbers| body(numbers).subscribe());
-    let error =
-        Error::Poisoned { query: "large".into(), operator: operator.into(), failure: Failure::DiffOverflow };
+    let error = Error::Poisoned { query: "large".into(), operator: operator.into(), failure: Failure::DiffOverflow };
     assert_eq!(result, Err(error.clone()));
     assert_eq!(ending, Some(error));
 }

@@ -26,9 +26,8 @@ fn case(operator: &str, body: impl for<'s> Fn(&Numbers<'s>) -> Numbers<'s> + Sen
             (input, out.subscribe(), out.probe(), arranged.publish())
         })
         .unwrap();
-    let (importer, mut copy) = engine
-        .install("importer", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe())
-        .unwrap();
+    let (importer, mut copy) =
+        engine.install("importer", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe()).unwrap();
     input.insert((1, 1)).unwrap();
     input.advance_to(1).unwrap();
     assert_eq!(sub.wait_past(&0, SOON).unwrap(), [((1, 1), 0, 1)]);
@@ -293,7 +292,12 @@ fn in_the_drop_of_a_closure() {
     let (query, (input, _probe)) = install();
     // Its operator is done, and dropped while the dataflow runs.
     drop(input);
-    witness.check();
+    match ending(&query) {
+        Error::Poisoned { operator, failure: Failure::Panic(text), .. } => {
+            assert_eq!((operator.as_str(), text.as_str()), ("bomb", "dropped"));
+        }
+        other => panic!("not the error: {other:?}"),
+    }
     witness.check();
     query.retire().unwrap();
     witness.check();

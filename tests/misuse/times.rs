@@ -34,8 +34,7 @@ fn an_input_does_not_go_back() {
 #[test]
 fn an_input_does_not_go_sideways() {
     let engine = engine();
-    let (_, mut input) =
-        engine.install_at::<Pair<u64, u64>, _, _>("pairs", |scope| scope.input::<u32>().0).unwrap();
+    let (_, mut input) = engine.install_at::<Pair<u64, u64>, _, _>("pairs", |scope| scope.input::<u32>().0).unwrap();
     input.advance_to(Pair::new(2, 2)).unwrap();
     assert!(matches!(input.advance_to(Pair::new(3, 1)), Err(Error::TimeWentBack { .. })));
     assert!(matches!(input.update_at(1, Pair::new(1, 9), 1), Err(Error::TimeWentBack { .. })));
