@@ -43,6 +43,10 @@ pub(crate) trait Node {
     fn step(&mut self, fuel: &mut Fuel) -> bool;
     /// The frontier at a watched output port moved, and was propagated.
     fn output_moved(&mut self) {}
+    /// Whether others may still need what it keeps, though nothing can reach it any more.
+    fn keeps(&self) -> bool {
+        false
+    }
     /// Uses spare time; true iff more could be used.
     fn idle(&mut self, _fuel: &mut Fuel) -> bool {
         false

@@ -85,13 +85,15 @@ impl Dataflow {
             merging: false,
             moved: Vec::new(),
             closed: Vec::new(),
-            unpropagated: false,
+            // Each port hears once of the frontier it is born with: that of a port which no source reaches never moves.
+            unpropagated: true,
             failed: false,
             imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
         for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
             let scope = slot.outputs.first().or(slot.inputs.first());
             let len = scope.map_or(root_coordinates, |location| graph.coordinates(*location));
+            dataflow.moved.extend(slot.inputs.iter().chain(&slot.outputs));
             if let Some(logic) = &mut slot.logic {
                 logic.start(&widen(&first, len));
                 dataflow.core.activate(index as u32);
@@ -218,16 +220,23 @@ impl Dataflow {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
             let nodes = &mut self.nodes;
+            let keeping = &mut self.closed;
             closed
                 .drain(..)
                 .filter_map(|node| {
                     let slot = &mut nodes[node as usize];
                     let mut ports = slot.inputs.iter().chain(&slot.outputs);
-                    if ports.all(|at| tracker.frontier(*at).is_empty()) { slot.logic.take() } else { None }
+                    if !ports.all(|at| tracker.frontier(*at).is_empty()) {
+                        return None;
+                    }
+                    if slot.logic.as_ref().is_some_and(|logic| logic.keeps()) {
+                        keeping.push(node);
+                        return None;
+                    }
+                    slot.logic.take()
                 })
                 .collect()
         };
-        self.closed = closed;
         drop(dropped);
         self.commit();
     }

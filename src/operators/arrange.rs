@@ -110,6 +110,11 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.importers.poke(&self.core.local);
     }
 
+    /// Whether the trace is published: late importers and snapshots read it also when its input has closed.
+    pub(crate) fn keeps(&self) -> bool {
+        self.writer.borrow().is_published()
+    }
+
     pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
         self.writer.borrow_mut().work(&mut fuel.0)
@@ -145,6 +150,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
     }
     fn output_moved(&mut self) {
         self.end.output_moved();
+    }
+    fn keeps(&self) -> bool {
+        self.end.keeps()
     }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)

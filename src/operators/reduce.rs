@@ -134,6 +134,9 @@ where
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
+    fn keeps(&self) -> bool {
+        self.end.keeps()
+    }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
     }

@@ -55,6 +55,11 @@ impl<B: MergeBatch> TraceWriter<B> {
         self.shared.strong_count() > 0
     }
 
+    /// Whether it publishes, and someone has what it publishes.
+    pub fn is_published(&self) -> bool {
+        self.publication.as_ref().is_some_and(|p| p.published.strong_count() > 0)
+    }
+
     /// Appends a batch and pays for merging; what is published shows the batch, with the upper as it was.
     ///
     /// # Panics
