@@ -10,7 +10,7 @@ use super::waiting::{self, Role};
 use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox, ProgressEntry};
+use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
 use crate::runtime::{Setup, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use crate::trace::MergePolicy;
@@ -87,7 +87,8 @@ struct Entry {
 struct Registry {
     next: DataflowId,
     queries: BTreeMap<DataflowId, Entry>,
-    stopping: bool,
+    /// How many commands there are, once the last of them is the stop.
+    stopping: Option<usize>,
 }
 
 struct Shared {
@@ -95,7 +96,6 @@ struct Shared {
     mailboxes: Arc<[Arc<Mailbox>]>,
     arenas: Vec<Arena>,
     registry: Mutex<Registry>,
-    live_workers: Monitor<usize>,
     install_timeout: Duration,
 }
 
@@ -126,17 +126,20 @@ impl Shared {
         }
     }
 
-    fn stop(&self) {
+    /// Sequences the stop; gives how many commands there are with it.
+    fn stop(&self) -> usize {
         let mut registry = self.registry.lock();
-        if std::mem::replace(&mut registry.stopping, true) {
-            return;
+        if let Some(count) = registry.stopping {
+            return count;
         }
         let queries: Vec<_> = std::mem::take(&mut registry.queries).into_values().collect();
-        self.append(Command::Stop);
+        let count = self.append(Command::Stop);
+        registry.stopping = Some(count);
         drop(registry);
         queries.iter().for_each(|entry| {
             entry.query.end(Ending::Shutdown);
         });
+        count
     }
 }
 
@@ -156,6 +159,7 @@ impl fmt::Debug for Engine {
 pub struct WorkerSeed {
     fabric: Box<dyn Fabric<Envelope, ProgressEntry> + Send>,
     setup: SeedSetup,
+    leaving: Leaving,
 }
 
 struct SeedSetup {
@@ -177,12 +181,14 @@ impl SeedSetup {
     }
 }
 
-/// Counts a worker as gone when dropped, however its thread ends.
-struct Leaving(Arc<Shared>);
+/// Counts a worker as gone when dropped, however its thread ends, and if none ever starts it.
+struct Leaving {
+    shared: Arc<Shared>,
+    index: usize,
+}
 impl Drop for Leaving {
     fn drop(&mut self) {
-        *self.0.live_workers.lock() -= 1;
-        self.0.live_workers.notify_all();
+        self.shared.commands.leave(self.index);
     }
 }
 
@@ -197,7 +203,7 @@ impl WorkerSeed {
     pub fn start(self) -> HostedWorker {
         let worker = Rc::new(RefCell::new(Worker::new(self.fabric, self.setup.setup())));
         waiting::own(&worker);
-        HostedWorker { worker, _leaving: Leaving(self.setup.shared) }
+        HostedWorker { worker, _leaving: self.leaving }
     }
 }
 
@@ -231,15 +237,13 @@ impl HostedWorker {
 fn prepare(config: &Config, unparkers: &[crate::sync::Unparker]) -> Result<Arc<Shared>, Error> {
     let workers = config.workers;
     let mailboxes: Arc<[Arc<Mailbox>]> = unparkers.iter().map(|unparker| Worker::mailbox(unparker.clone())).collect();
-    let arenas = (0..workers).map(|index| {
-        Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() })
-    });
+    let arenas =
+        (0..workers).map(|index| Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() }));
     Ok(Arc::new(Shared {
         commands: Arc::new(CommandLog::new(workers)),
         mailboxes,
         arenas: arenas.collect(),
         registry: Mutex::new(Registry::default()),
-        live_workers: Monitor::new(workers),
         install_timeout: config.install_timeout,
     }))
 }
@@ -286,6 +290,7 @@ impl Engine {
         let seeds = ends.into_iter().enumerate().map(|(index, end)| WorkerSeed {
             fabric: Box::new(end),
             setup: SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy },
+            leaving: Leaving { shared: shared.clone(), index },
         });
         let seeds = seeds.collect();
         Ok((Engine { shared, threads: Vec::new() }, seeds))
@@ -305,7 +310,7 @@ impl Engine {
             let setup = SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy };
             let worker = Rc::new(RefCell::new(Worker::new(Box::new(end), setup.setup())));
             waiting::own(&worker);
-            HostedWorker { worker, _leaving: Leaving(shared.clone()) }
+            HostedWorker { worker, _leaving: Leaving { shared: shared.clone(), index } }
         });
         let workers = workers.collect();
         Ok((Engine { shared, threads: Vec::new() }, workers))
@@ -345,12 +350,7 @@ impl Engine {
     ///
     /// # Errors
     /// As `install`.
-    pub fn install_capped<T, O, F>(
-        &self,
-        name: &str,
-        cap_bytes: Option<usize>,
-        closure: F,
-    ) -> Result<(Query, O), Error>
+    pub fn install_capped<T, O, F>(&self, name: &str, cap_bytes: Option<usize>, closure: F) -> Result<(Query, O), Error>
     where
         T: Timestamp,
         O: Send,
@@ -359,7 +359,7 @@ impl Engine {
         waiting::check_may_wait("install")?;
         let peers = self.workers();
         let mut registry = self.shared.registry.lock();
-        if registry.stopping {
+        if registry.stopping.is_some() {
             return Err(Error::Shutdown);
         }
         let id = registry.next;
@@ -439,31 +439,62 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
     }
 
-    /// Stops the workers, after what has been put in was taken, and waits for them.
+    /// Lets the workers come to rest, for at most three quarters of `timeout`; then stops them and waits for them.
+    ///
+    /// Says whether they came to rest: if so, whatever was put in before is in what handles show.
     ///
     /// # Errors
-    /// `Deadline`, if they had not stopped by then; they stop when they can.
-    pub fn shutdown(mut self, timeout: Duration) -> Result<Metrics, Error> {
+    /// `Deadline`, if they had not stopped by then; they stop when they can. `WouldBlock` inside a step.
+    pub fn shutdown(mut self, timeout: Duration) -> Result<Report, Error> {
         waiting::check_may_wait("shutdown")?;
-        let deadline = Instant::now() + timeout;
-        self.shared.stop();
-        waiting::wait(&self.shared.live_workers, Some(deadline), "all workers had stopped", |live| {
-            (*live == 0 || self.threads.is_empty()).then_some(Ok(()))
-        })
-        .inspect_err(|_| {
+        let start = Instant::now();
+        let drained = self.drain(start + timeout * 3 / 4);
+        let metrics = self.metrics();
+        let count = self.shared.stop();
+        if !self.shared.wait_executed(count, start + timeout) {
             // Not joined: they are not to hold up whoever drops the engine.
             self.threads.clear();
-        })?;
+            return Err(Error::Deadline { what: "all workers had stopped".to_string() });
+        }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.metrics())
+        Ok(Report { drained, metrics })
     }
+
+    /// Waits until no worker has anything to do, twice in a row: what one sends when it comes to rest wakes another.
+    fn drain(&self, deadline: Instant) -> bool {
+        let flags = Arc::new(Monitor::new(vec![false; self.workers()]));
+        self.shared.append(Command::Drain(flags.clone()));
+        let at_rest = || {
+            waiting::wait(&flags, Some(deadline), "all workers had come to rest", |flags| {
+                flags.iter().all(|idle| *idle).then_some(Ok(()))
+            })
+        };
+        for _ in 0..2 {
+            if at_rest().is_err() {
+                return false;
+            }
+            flags.lock().fill(false);
+            self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
+        at_rest().is_ok()
+    }
+}
+
+/// How an engine was when it was shut down.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whether the workers had come to rest: nothing that was put in before was left undone.
+    pub drained: bool,
+    /// What their memory was used for.
+    pub metrics: Metrics,
 }
 
 impl Drop for Engine {
@@ -536,6 +567,8 @@ pub struct QueryMetrics {
     pub name: String,
     /// Its memory.
     pub bytes: QueryBytes,
+    /// What it keeps of others' arrangements because it lags.
+    pub lags: Vec<Lag>,
     /// Whether it has ended, though it was not retired yet.
     pub ended: bool,
 }
@@ -572,6 +605,11 @@ impl Query {
         bytes_of(&self.query)
     }
 
+    /// What it keeps of others' arrangements because it lags: who, from when on, about how many bytes.
+    pub fn lags(&self) -> Vec<Lag> {
+        self.query.lags()
+    }
+
     /// The error that its handles give, if it has ended.
     pub fn error(&self) -> Option<Error> {
         Error::ended(&self.query)
@@ -598,13 +636,16 @@ impl Query {
         waiting::check_may_wait("retire")?;
         let count = {
             let mut registry = self.shared.registry.lock();
-            if registry.stopping {
+            if registry.stopping.is_some() {
                 return Err(Error::Shutdown);
             }
             let all = importers(&registry, self.query.id);
             if all.len() > 1 && !cascade {
                 let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported { query: self.query.name.clone(), by: by.map(|e| e.query.name.clone()).collect() });
+                return Err(Error::Imported {
+                    query: self.query.name.clone(),
+                    by: by.map(|e| e.query.name.clone()).collect(),
+                });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;
@@ -633,4 +674,28 @@ fn importers(registry: &Registry, id: DataflowId) -> Vec<DataflowId> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A closure that panics once it has published and imported leaves nothing with the others on its worker.
+    #[test]
+    fn a_failed_install_withdraws_its_offers() {
+        let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+        let (_, published) =
+            engine.install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish()).unwrap();
+        let offers = || workers[0].worker.borrow().local().offers.borrow().len();
+        assert_eq!(offers(), 1);
+        for _ in 0..3 {
+            let failed = engine.install("failing", |scope| {
+                let imported = published.import(scope);
+                let _again = imported.as_collection(|k, v| (k, v)).arrange_by_key().publish();
+                std::panic::resume_unwind(Box::new("meant"));
+            });
+            assert!(matches!(failed, Err(Error::InstallPanicked { .. })));
+        }
+        assert_eq!(offers(), 1);
+    }
 }

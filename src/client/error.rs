@@ -138,7 +138,9 @@ impl fmt::Display for Error {
                 f,
                 "the workers built different dataflows for query {query:?}: its closure must do the same on each"
             ),
-            Error::InstallPanicked { query, message } => write!(f, "the closure of query {query:?} panicked: {message}"),
+            Error::InstallPanicked { query, message } => {
+                write!(f, "the closure of query {query:?} panicked: {message}")
+            }
             Error::SourceGone { query, source } => write!(
                 f,
                 "query {query:?} was not installed: {source:?}, from which it imports, has ended or is of another engine"

@@ -8,7 +8,7 @@ mod published;
 mod subscription;
 mod waiting;
 
-pub use engine::{Config, Engine, HostedWorker, Metrics, Query, QueryBytes, QueryMetrics, WorkerSeed};
+pub use engine::{Config, Engine, HostedWorker, Metrics, Query, QueryBytes, QueryMetrics, Report, WorkerSeed};
 pub use error::Error;
 pub use input::Input;
 pub use published::Published;

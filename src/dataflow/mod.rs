@@ -14,13 +14,13 @@ mod scope;
 mod updates;
 
 pub use capability::{Capability, CapabilitySet, NotHeld, Token};
-pub use core::Stamp;
 pub(crate) use core::Core;
+pub use core::Stamp;
 pub use edge::Payload;
 pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, SharedHandle, TakeHold};
-pub use node::{Fuel, InputPort, OutgoingStamp, OutputPort, QUANTUM, Stamped};
 pub(crate) use node::{Closure, Node};
+pub use node::{Fuel, InputPort, OutgoingStamp, OutputPort, QUANTUM, Stamped};
 pub(crate) use run::Dataflow;
-pub use scope::{Interest, Scope, Stream};
 pub(crate) use scope::{Build, NodeBuilder};
+pub use scope::{Interest, Scope, Stream};
 pub use updates::Updates;

@@ -16,7 +16,7 @@ use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
-    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted,
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted, start,
 };
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
@@ -43,9 +43,10 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
     /// As `arrange_named`, with a merge policy of its own in place of the engine's.
     pub fn arrange_with(&self, name: &str, policy: Option<MergePolicy>) -> ArrangedByKey<'s, T, K, V, R> {
         let mut builder = self.stream.scope.node(name);
-        let input = exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
+        let input =
+            exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
         let (end, arranged) = Writing::new(&mut builder, policy);
-        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
+        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), sealed: start(), end });
         arranged
     }
 }
@@ -80,7 +81,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let policy = policy.or_else(|| builder.core().local.defaults.downcast_ref().copied()).unwrap_or_default();
         let (writer, trace) = TraceWriter::new(policy);
         let writer = Rc::new(RefCell::new(writer));
-        let importers = Importers::default();
+        let importers = Importers::of(builder.index);
         let own = Some(Rc::new((writer.clone(), importers.clone())) as Rc<dyn std::any::Any>);
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
@@ -110,9 +111,10 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.importers.poke(&self.core.local);
     }
 
-    /// Whether the trace is published: late importers and snapshots read it also when its input has closed.
-    pub(crate) fn keeps(&self) -> bool {
-        self.writer.borrow().is_published()
+    /// Whether anyone has the published arrangement: then its trace stays, also once the input has closed, so that late
+    /// importers find the history and the end.
+    pub(crate) fn is_published(&self) -> bool {
+        self.writer.borrow_mut().is_published()
     }
 
     pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
@@ -123,6 +125,8 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     input: InputPort<T, Chunk<(K, V), T, R>>,
     batcher: Batcher<(K, V), T, R>,
+    /// The frontier up to which was sealed. While it stands, what is held need not be exact: nobody can pass it.
+    sealed: Antichain<T>,
     end: Writing<T, OrdBatch<K, V, T, R>>,
 }
 
@@ -133,17 +137,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
             end.output.retain(&token, &mut end.capabilities);
             self.batcher.push(owned(chunk));
         }
-        if self.batcher.is_empty() {
-            end.capabilities.clear();
+        let frontier = self.input.frontier();
+        if self.sealed == frontier {
             return false;
         }
-        let frontier = self.input.frontier();
-        if end.capabilities.elements().iter().any(|c| !frontier.less_equal(c.time())) {
-            let updates = self.batcher.seal(&frontier);
-            if let Some(updates) = updates {
-                let batch = batch_from_sorted(updates, end.upper(), frontier);
-                end.write(batch);
-            }
+        self.sealed = frontier.clone();
+        if let Some(updates) = self.batcher.seal(&frontier) {
+            let batch = batch_from_sorted(updates, end.upper(), frontier);
+            end.write(batch);
         }
         end.capabilities.must_downgrade(&self.batcher.frontier());
         false
@@ -151,11 +152,11 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
-    fn keeps(&self) -> bool {
-        self.end.keeps()
-    }
     fn idle(&mut self, fuel: &mut Fuel) -> bool {
         self.end.idle(fuel)
+    }
+    fn is_read(&mut self) -> bool {
+        self.end.is_published()
     }
 }
 
@@ -168,6 +169,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         let (mut output, stream) = builder.output();
         let mut batcher = Batcher::<D, T, R>::new();
         let mut capabilities = CapabilitySet::new();
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             crate::dataflow::Closure(move |_: &mut Fuel| {
@@ -175,10 +177,14 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     output.retain(&token, &mut capabilities);
                     batcher.push(owned(chunk));
                 }
-                if let Some(updates) = batcher.seal(&input.frontier()) {
-                    output.send(&capabilities, Rc::new(updates));
+                let frontier = input.frontier();
+                if sealed_to != frontier {
+                    if let Some(updates) = batcher.seal(&frontier) {
+                        output.send_all(&capabilities, updates);
+                    }
+                    capabilities.must_downgrade(&batcher.frontier());
+                    sealed_to = frontier;
                 }
-                capabilities.must_downgrade(&batcher.frontier());
                 false
             }),
         );

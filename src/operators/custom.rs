@@ -228,4 +228,3 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         result
     }
 }
-

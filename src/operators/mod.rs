@@ -17,6 +17,7 @@ mod joins;
 mod publish;
 mod reduce;
 mod reduce_key;
+mod total;
 mod variable;
 
 pub use arrange::{ArrangedByKey, ArrangedBySelf};
@@ -24,5 +25,5 @@ pub use arranged::Arranged;
 pub(crate) use collection::owned;
 pub use collection::{Chunk, Collection};
 pub use custom::{Held, Notificator, OperatorBuilder, Session, UpdatesInput, UpdatesOutput};
-pub use publish::{Imported, PublishedArrangement};
+pub use publish::{Imported, PublishedArrangement, PublishedStream};
 pub use variable::Variable;

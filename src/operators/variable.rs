@@ -15,10 +15,10 @@ use super::collection::{Chunk, Collection, owned};
 use super::exchange::exchanged;
 use crate::dataflow::{CapabilitySet, Closure, Fuel, InputPort, Interest, NodeBuilder, OutputPort, Scope};
 use crate::dataflow::{Token, Updates};
-use crate::order::{Abelian, Antichain, Coords, MAX_COORDINATES, Product, Timestamp};
+use crate::order::{Abelian, Antichain, Coords, DiffOverflow, MAX_COORDINATES, Product, Timestamp};
 use crate::progress::Summary;
-use crate::trace::Batcher;
-use kpg_columnar::Columnar;
+use crate::trace::{Batcher, start};
+use kpg_columnar::{Column, Columnar};
 use std::rc::Rc;
 
 /// A collection that a loop's body defines in terms of itself.
@@ -62,7 +62,11 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
         Self::make(&source.scope(), Some(source.clone()), true)
     }
 
-    fn make(scope: &Scope<'s, Product<T, C>>, source: Option<Collection<'s, Product<T, C>, D, R>>, eager: bool) -> Self {
+    fn make(
+        scope: &Scope<'s, Product<T, C>>,
+        source: Option<Collection<'s, Product<T, C>, D, R>>,
+        eager: bool,
+    ) -> Self {
         let mut builder = scope.node("feedback");
         let (output, stream) = builder.output();
         let around = Collection::new(stream);
@@ -93,6 +97,8 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
         let maxima = builder.scope.maxima();
         let mut batcher = Batcher::<D, Product<T, C>, R>::new();
         let mut capabilities = CapabilitySet::new();
+        // While this stands, what is held need not be exact: nobody can pass it.
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             Closure(move |_: &mut Fuel| {
@@ -110,18 +116,19 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
                 if let Some(port) = &mut source_port {
                     take(port);
                 }
-                if batcher.is_empty() {
-                    capabilities.clear();
-                    return false;
-                }
                 let mut limit = value_port.frontier();
                 if let Some(port) = &source_port {
                     limit.meet_with(&port.frontier());
                 }
+                if sealed_to == limit {
+                    return false;
+                }
+                sealed_to = limit.clone();
                 if let Some(updates) = batcher.seal(&limit) {
+                    check_summed(&updates);
                     let stepped = stepped(updates, &maxima);
                     if !stepped.is_empty() {
-                        output.send(&capabilities, Rc::new(stepped));
+                        output.send_all(&capabilities, stepped);
                     }
                 }
                 let held: Antichain<Product<T, C>> =
@@ -131,6 +138,17 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
             }),
         );
         value.clone()
+    }
+}
+
+/// Equal neighbours are sums that do not fit: were they to go round apart, a loop that doubles them would end by what
+/// memory there is, and not by an error of its own.
+fn check_summed<T: Timestamp, D: Columnar, R: Abelian>(updates: &Updates<D, T, R>) {
+    let equal = |at: usize| {
+        updates.times.get(at - 1) == updates.times.get(at) && updates.data.get(at - 1) == updates.data.get(at)
+    };
+    if (1..updates.len()).any(equal) {
+        DiffOverflow::raise();
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Command {
     Install(DataflowId, Arc<dyn Install>),
     /// Free the dataflow of this number.
     End(DataflowId, Ending),
+    /// Tell, from now on, whether there is nothing to do: a flag for each worker.
+    Drain(Arc<Monitor<Vec<bool>>>),
     /// Stop stepping.
     Stop,
 }
@@ -68,7 +70,7 @@ impl CommandLog {
         let moved = log.executed[worker] != done;
         log.executed[worker] = done;
         if moved {
-            let all = log.executed_by_all();
+            let all = log.executed_by_all().min(log.dropped + log.commands.len());
             while log.dropped < all {
                 log.commands.pop_front();
                 log.dropped += 1;
@@ -80,6 +82,12 @@ impl CommandLog {
             self.inner.notify_all();
         }
         next
+    }
+
+    /// A worker has stopped, or is gone: nobody waits for it any more.
+    pub fn leave(&self, worker: usize) {
+        self.inner.lock().executed[worker] = usize::MAX;
+        self.inner.notify_all();
     }
 
     /// Whether a stop has been sequenced.

@@ -10,5 +10,5 @@ mod worker;
 
 pub use commands::{Command, CommandLog, Install};
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
-pub use query::{Ending, Failure, Query, Wake};
+pub use query::{Ending, Failure, Lag, Query, Wake};
 pub use worker::{Local, Mailbox, Round, Runnable, Setup, Worker};

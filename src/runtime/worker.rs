@@ -12,9 +12,9 @@
 
 use super::commands::{Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
-use super::message::{DataflowId, Envelope, ProgressEntry};
+use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
-use crate::sync::{Mutex, Unparker};
+use crate::sync::{Monitor, Mutex, Unparker};
 use kpg_arena::Arena;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -48,13 +48,9 @@ impl Mailbox {
 #[derive(Default)]
 pub struct Round {
     /// Its change batch.
-    pub changes: super::message::Changes,
-    /// Whether it has more to do now.
-    pub active: bool,
+    pub changes: Changes,
     /// Set if user code failed.
     pub failed: Option<Ending>,
-    /// Whether nothing can ever happen in it again.
-    pub finished: bool,
 }
 
 /// A dataflow as its worker sees it.
@@ -67,7 +63,7 @@ pub trait Runnable {
     fn deliver(&mut self, channel: u32, payload: Box<dyn Any + Send>);
     /// Applies another worker's change batch.
     fn apply(&mut self, changes: &[(crate::progress::Location, crate::order::Coords, i64)]);
-    /// Runs for about one quantum; messages for others go to `Local::outgoing`.
+    /// Runs for about one quantum; messages for others go to `Local::outgoing`. Schedules itself if there is more to do.
     fn step(&mut self) -> Round;
     /// Merges on with spare time; true iff work remains.
     fn idle(&mut self) -> bool;
@@ -147,11 +143,13 @@ pub struct Worker {
     fabric: AnyFabric,
     executed: usize,
     stopped: bool,
+    drain: Option<Arc<Monitor<Vec<bool>>>>,
     dataflows: BTreeMap<DataflowId, Slot>,
     unready: Vec<DataflowId>,
     // The number after the last one built or skipped: what comes for it or later ones waits.
     next_id: DataflowId,
-    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<Arc<ProgressEntry>>)>,
+    // Of an entry, the part at this index.
+    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<(Arc<ProgressEntry>, usize)>)>,
 }
 
 impl Worker {
@@ -179,6 +177,7 @@ impl Worker {
             fabric,
             executed: 0,
             stopped: false,
+            drain: None,
             dataflows: BTreeMap::new(),
             unready: Vec::new(),
             next_id: 0,
@@ -194,6 +193,12 @@ impl Worker {
     /// This worker's number.
     pub fn index(&self) -> usize {
         self.local.index
+    }
+
+    /// What its dataflows share.
+    #[cfg(test)]
+    pub(crate) fn local(&self) -> &Rc<Local> {
+        &self.local
     }
 
     /// Whether the engine has told it to stop; a stopped worker's steps do nothing.
@@ -224,7 +229,19 @@ impl Worker {
             }
         }
         self.local.stepping.set(false);
-        busy || !self.local.active.borrow().is_empty()
+        busy |= !self.local.active.borrow().is_empty();
+        if self.drain.is_some() {
+            self.report_idle(!busy && !self.fabric.has_incoming());
+        }
+        busy
+    }
+
+    fn report_idle(&self, idle: bool) {
+        let Some(flags) = &self.drain else { return };
+        let was = std::mem::replace(&mut flags.lock()[self.local.index], idle);
+        if was != idle {
+            flags.notify_all();
+        }
     }
 
     /// Parks until woken or `timeout` has passed.
@@ -246,6 +263,7 @@ impl Worker {
                     self.release_early();
                 }
                 Command::End(id, ending) => self.end(id, ending),
+                Command::Drain(flags) => self.drain = Some(flags),
                 Command::Stop => {
                     self.stop();
                     break;
@@ -270,8 +288,8 @@ impl Worker {
             }
             let (id, (envelopes, entries)) = entry.remove_entry();
             envelopes.into_iter().for_each(|envelope| self.take_message(envelope));
-            for entry in entries {
-                self.take_changes(id, &entry);
+            for (entry, index) in entries {
+                self.take_changes(id, &entry[index].1);
             }
         }
     }
@@ -292,6 +310,7 @@ impl Worker {
         }
         self.local.offers.borrow_mut().clear();
         self.early.clear();
+        self.local.commands.leave(self.local.index);
     }
 
     fn take_wakes(&mut self) -> bool {
@@ -331,18 +350,17 @@ impl Worker {
     }
 
     fn take_progress(&mut self, entry: &Arc<ProgressEntry>) {
-        for (id, _) in entry.iter() {
+        for (index, (id, changes)) in entry.iter().enumerate() {
             if *id >= self.next_id {
-                self.early.entry(*id).or_default().1.push(entry.clone());
+                self.early.entry(*id).or_default().1.push((entry.clone(), index));
             } else {
-                self.take_changes(*id, entry);
+                self.take_changes(*id, changes);
             }
         }
     }
 
-    fn take_changes(&mut self, id: DataflowId, entry: &ProgressEntry) {
-        let Some(slot) = self.dataflows.get_mut(&id) else { return };
-        for (_, changes) in entry.iter().filter(|(other, _)| *other == id) {
+    fn take_changes(&mut self, id: DataflowId, changes: &Changes) {
+        if let Some(slot) = self.dataflows.get_mut(&id) {
             slot.dataflow.apply(changes);
         }
     }
@@ -376,9 +394,6 @@ impl Worker {
             let round = slot.dataflow.step();
             if !round.changes.is_empty() && self.local.peers > 1 {
                 entry.push((id, round.changes));
-            }
-            if round.active {
-                self.local.schedule(id);
             }
             if let Some(ending) = round.failed {
                 slot.poisoned = true;
@@ -430,5 +445,5 @@ impl Drop for Worker {
 
 /// Drops a dataflow; a panic in a user's `Drop` is the user's, and must not take the worker along.
 fn drop_quietly(dataflow: Box<dyn Runnable>) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(dataflow)));
+    super::query::quietly(move || drop(dataflow));
 }

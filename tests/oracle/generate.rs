@@ -127,7 +127,14 @@ fn fun(rng: &mut Rng) -> Fun {
 
 fn pred(rng: &mut Rng) -> Pred {
     let n = rng.below(DOMAIN as usize) as u32;
-    *rng.pick(&[Pred::KeyBelow(n), Pred::ValBelow(n), Pred::Ordered, Pred::SumIs(2, n % 2), Pred::SumIs(3, n % 3), Pred::Never])
+    *rng.pick(&[
+        Pred::KeyBelow(n),
+        Pred::ValBelow(n),
+        Pred::Ordered,
+        Pred::SumIs(2, n % 2),
+        Pred::SumIs(3, n % 3),
+        Pred::Never,
+    ])
 }
 
 fn join_fn(rng: &mut Rng) -> JoinFn {

@@ -241,7 +241,9 @@ fn apply(op: &Op, of: &dyn Fn(usize) -> Rc<Bag>, mutant: Option<Mutant>) -> Bag 
                 if mutant == Some(Mutant::JoinForgetsKey(*key)) {
                     continue;
                 }
-                for ((v, r), (w, s)) in vals.iter().flat_map(|v| right.get(key).into_iter().flatten().map(move |w| (v, w))) {
+                for ((v, r), (w, s)) in
+                    vals.iter().flat_map(|v| right.get(key).into_iter().flatten().map(move |w| (v, w)))
+                {
                     if let Some(d) = f.apply(*key, *v, *w) {
                         add(&mut out, d, r * s);
                     }

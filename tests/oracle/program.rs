@@ -211,12 +211,30 @@ pub struct Flow {
 /// What is done while dataflows run.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Event {
-    Update { input: usize, session: usize, datum: D, time: Time, diff: i64 },
-    Advance { input: usize, session: usize, time: Time },
+    Update {
+        input: usize,
+        session: usize,
+        datum: D,
+        time: Time,
+        diff: i64,
+    },
+    Advance {
+        input: usize,
+        session: usize,
+        time: Time,
+    },
     /// Another session of the input, at session 0's time.
-    Clone { input: usize },
-    Close { input: usize, session: usize },
-    Flush { input: usize, session: usize },
+    Clone {
+        input: usize,
+    },
+    Close {
+        input: usize,
+        session: usize,
+    },
+    Flush {
+        input: usize,
+        session: usize,
+    },
     /// In a simulation: steps. Otherwise: a moment.
     Step(usize),
     /// What is complete is looked at.

@@ -176,7 +176,8 @@ impl<'p, T: Root> Run<'p, T> {
     fn install(&mut self, flow: usize) -> Result<(), String> {
         let program = self.program;
         let spec = &program.flows[flow];
-        let imports = spec.ops.iter().filter_map(|op| if let Op::Import { flow, .. } = op { Some(*flow) } else { None });
+        let imports =
+            spec.ops.iter().filter_map(|op| if let Op::Import { flow, .. } = op { Some(*flow) } else { None });
         if imports.into_iter().any(|source| self.flows[source].is_none()) {
             return Ok(());
         }
@@ -185,9 +186,9 @@ impl<'p, T: Root> Run<'p, T> {
             let live = flows[flow].as_ref().expect("just seen");
             live.published.iter().find(|(p, _)| *p == op).expect("only what is published is imported").1.clone()
         };
-        let built = self.engine.install_at::<T, Handles<T>, _>(&format!("flow {flow}"), |scope| {
-            build(scope, program, spec, &published)
-        });
+        let built = self
+            .engine
+            .install_at::<T, Handles<T>, _>(&format!("flow {flow}"), |scope| build(scope, program, spec, &published));
         let (query, (inputs, timer, outputs, published)) = built.map_err(|e| e.to_string())?;
         self.naive.firsts[flow] = Some(timer.time().read());
         let count = self.points.len();
@@ -274,7 +275,8 @@ impl<'p, T: Root> Run<'p, T> {
 
     fn retire(&mut self, flow: usize) -> Result<(), String> {
         let importers = self.program.flows.iter().enumerate().filter(|(other, spec)| {
-            self.flows[*other].is_some() && spec.ops.iter().any(|op| matches!(op, Op::Import { flow: f, .. } if *f == flow))
+            self.flows[*other].is_some()
+                && spec.ops.iter().any(|op| matches!(op, Op::Import { flow: f, .. } if *f == flow))
         });
         if importers.count() > 0 {
             return Ok(());
