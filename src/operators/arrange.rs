@@ -16,7 +16,7 @@ use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
-    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted, start,
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, SealBatch, TraceHandle, TraceWriter, start,
 };
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
@@ -42,6 +42,14 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
 
     /// As `arrange_named`, with a merge policy of its own in place of the engine's.
     pub fn arrange_with(&self, name: &str, policy: Option<MergePolicy>) -> ArrangedByKey<'s, T, K, V, R> {
+        self.arrange_as(name, policy)
+    }
+
+    /// As `arrange_with`, in batches of another layout.
+    pub fn arrange_as<B>(&self, name: &str, policy: Option<MergePolicy>) -> Arranged<'s, TraceHandle<B>>
+    where
+        B: SealBatch<Key = K, Val = V, Time = T, Diff = R>,
+    {
         let mut builder = self.stream.scope.node(name);
         let input =
             exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
@@ -122,15 +130,15 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.writer.borrow_mut().work(&mut fuel.0)
     }
 }
-struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
-    input: InputPort<T, Chunk<(K, V), T, R>>,
-    batcher: Batcher<(K, V), T, R>,
+struct Arrange<B: SealBatch> {
+    input: InputPort<B::Time, Chunk<(B::Key, B::Val), B::Time, B::Diff>>,
+    batcher: Batcher<(B::Key, B::Val), B::Time, B::Diff>,
     /// The frontier up to which was sealed. While it stands, what is held need not be exact: nobody can pass it.
-    sealed: Antichain<T>,
-    end: Writing<T, OrdBatch<K, V, T, R>>,
+    sealed: Antichain<B::Time>,
+    end: Writing<B::Time, B>,
 }
 
-impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V, T, R> {
+impl<B: SealBatch> Node for Arrange<B> {
     fn step(&mut self, _fuel: &mut Fuel) -> bool {
         let end = &mut self.end;
         while let Some((token, chunk)) = self.input.next() {
@@ -143,7 +151,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
         }
         self.sealed = frontier.clone();
         if let Some(updates) = self.batcher.seal(&frontier) {
-            let batch = batch_from_sorted(updates, end.upper(), frontier);
+            let batch = B::seal(updates, end.upper(), frontier);
             end.write(batch);
         }
         end.capabilities.must_downgrade(&self.batcher.frontier());

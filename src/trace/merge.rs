@@ -15,6 +15,7 @@ mod flat;
 use super::consolidate::consolidate_times;
 use super::layers::{Layers, OrdBatch, range};
 use super::{Batch, builder};
+use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp, rep};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
@@ -36,6 +37,22 @@ pub trait MergeBatch: Batch {
     /// # Panics
     /// If they do not hold.
     fn check_invariants(&self) {}
+}
+
+/// A batch that can be made of what an arrangement seals.
+pub trait SealBatch: MergeBatch {
+    /// The batch of `updates`, which are sorted by (key, val, time), consolidated, and within the bounds.
+    fn seal(
+        updates: Updates<(Self::Key, Self::Val), Self::Time, Self::Diff>,
+        lower: Antichain<Self::Time>,
+        upper: Antichain<Self::Time>,
+    ) -> Self;
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> SealBatch for OrdBatch<K, V, T, R> {
+    fn seal(updates: Updates<(K, V), T, R>, lower: Antichain<T>, upper: Antichain<T>) -> Self {
+        super::builder::batch_from_sorted(updates, lower, upper)
+    }
 }
 
 /// A merge under way. Dropped before it is done, it leaves no trace.

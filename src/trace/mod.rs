@@ -38,7 +38,7 @@ pub use handle::{TraceHandle, WeakTrace};
 pub use hold::{Hold, ImportHold, SnapshotError};
 pub use layers::{Layers, OrdBatch, start};
 pub use list::CursorList;
-pub use merge::{Merge, MergeBatch, Merger};
+pub use merge::{Merge, MergeBatch, Merger, SealBatch};
 pub use policy::MergePolicy;
 pub use published::{Published, Shard, WeakPublished, shard_of};
 pub use snapshot::Snapshot;
