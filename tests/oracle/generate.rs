@@ -57,7 +57,8 @@ pub fn is_modest(program: &Program) -> Result<(), Rejected> {
 
 fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
     let Shape { dimensions, workers, simulated } = shape;
-    let size = if dimensions == 1 { rng.range(2, 10) } else { rng.range(2, 5) } as u64;
+    let long = rng.chance(10);
+    let size = if dimensions == 1 { rng.range(2, if long { 40 } else { 10 }) } else { rng.range(2, 5) } as u64;
     let most = 12usize.saturating_sub(smaller).max(1);
     let mut flows = vec![first_flow(rng, most)];
     for _ in 0..rng.below(4) {
@@ -69,11 +70,13 @@ fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
         workers,
         simulated: simulated.then_some(seed),
         eager_merges: rng.chance(50),
+        quantum: *rng.pick(&[1, 5, 50, 4096]),
+        capacity: rng.chance(20).then(|| rng.range(1, 8)),
         flows,
         events: Vec::new(),
         size,
     };
-    program.events = events(rng, &program);
+    program.events = events(rng, &program, if long { 300 } else { 60 });
     program
 }
 
@@ -291,7 +294,7 @@ fn random_time(rng: &mut Rng, program: &Program, from: Time, reach: u64) -> Time
     if program.dimensions == 1 { (time.0, 0) } else { time }
 }
 
-fn events(rng: &mut Rng, program: &Program) -> Vec<(usize, Event)> {
+fn events(rng: &mut Rng, program: &Program, most: usize) -> Vec<(usize, Event)> {
     let mut out = vec![(0, Event::Install(0))];
     let mut sessions: Vec<Session> = Vec::new();
     let mut past: Vec<(usize, usize, D, i64)> = Vec::new();
@@ -303,7 +306,7 @@ fn events(rng: &mut Rng, program: &Program) -> Vec<(usize, Event)> {
         }
     };
     open(rng, &mut sessions, 0);
-    let length = rng.range(5, 60);
+    let length = rng.range(5, most);
     let skip = rng.range(1, 40);
     for _ in 0..length {
         if rng.chance(skip) {

@@ -39,3 +39,22 @@ fn what_no_source_reaches_is_published_as_complete() {
         .expect("a query");
     assert_eq!(published.wait_snapshot(&7, PATIENCE).expect("complete").iter().count(), 0);
 }
+
+/// Counts over total times spent a key's fuel before its work, and so never did a key that costs more than a quantum.
+#[test]
+fn counts_go_on_where_a_key_costs_more_than_a_quantum() {
+    let config = Config::default().workers(1).pinned(false).quantum(1);
+    let engine = Engine::start(config).expect("an engine");
+    let (_query, (mut input, mut counts)) = engine
+        .install("counts", |scope| {
+            let (input, data) = scope.input::<u32>();
+            (input, data.count().subscribe())
+        })
+        .expect("a query");
+    for time in 0..5 {
+        input.insert(3).expect("open");
+        input.advance_to(time + 1).expect("later");
+        let changes = counts.wait_past(&time, PATIENCE).expect("complete");
+        assert_eq!(changes.last(), Some(&((3, time as i64 + 1), time, 1)));
+    }
+}
