@@ -15,10 +15,10 @@ use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
 use crate::dataflow::{CapabilitySet, Closure, Fuel, InputPort, Interest, NodeBuilder, OutputPort, Scope};
 use crate::dataflow::{Token, Updates};
-use crate::order::{Abelian, Antichain, Coords, DiffOverflow, MAX_COORDINATES, Product, Timestamp};
+use crate::order::{Abelian, Antichain, Coords, MAX_COORDINATES, Product, Timestamp};
 use crate::progress::Summary;
 use crate::trace::{Batcher, start};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::Columnar;
 use std::rc::Rc;
 
 /// A collection that a loop's body defines in terms of itself.
