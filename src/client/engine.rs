@@ -8,7 +8,7 @@ use super::error::Error;
 use super::metrics::{Metrics, QueryBytes, QueryMetrics, Report, bytes_of};
 use super::subscription::Slot;
 use super::waiting::{self, Role};
-use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
+use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, QUANTUM, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
 use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
@@ -31,6 +31,7 @@ pub struct Config {
     pinned: bool,
     arena: ArenaConfig,
     merge_policy: MergePolicy,
+    quantum: usize,
     install_timeout: Duration,
 }
 
@@ -41,6 +42,7 @@ impl Default for Config {
             pinned: true,
             arena: ArenaConfig::default(),
             merge_policy: MergePolicy::default(),
+            quantum: QUANTUM as usize,
             install_timeout: Duration::from_secs(30),
         }
     }
@@ -70,6 +72,12 @@ impl Config {
     /// How traces merge: what each new batch pays, between short steps and few batches.
     pub fn merge_policy(mut self, policy: MergePolicy) -> Self {
         self.merge_policy = policy;
+        self
+    }
+    /// About how many updates an operator may touch before it yields, at least 1: less shortens steps, more shortens the
+    /// work as a whole. Tests set it to very little, so that everything yields everywhere.
+    pub fn quantum(mut self, updates: usize) -> Self {
+        self.quantum = updates.clamp(1, isize::MAX as usize / 8);
         self
     }
     /// How long an install waits for the slowest worker before it gives up with `Deadline`.
@@ -168,9 +176,14 @@ struct SeedSetup {
     engine: u64,
     index: usize,
     merge_policy: MergePolicy,
+    quantum: usize,
 }
 
 impl SeedSetup {
+    fn new(shared: &Arc<Shared>, engine: u64, index: usize, config: &Config) -> Self {
+        let Config { merge_policy, quantum, .. } = *config;
+        SeedSetup { shared: shared.clone(), engine, index, merge_policy, quantum }
+    }
     fn setup(&self) -> Setup {
         Setup {
             commands: self.shared.commands.clone(),
@@ -178,6 +191,7 @@ impl SeedSetup {
             arena: self.shared.arenas[self.index].clone(),
             engine: self.engine,
             defaults: Box::new(self.merge_policy),
+            quantum: self.quantum,
         }
     }
 }
@@ -290,7 +304,7 @@ impl Engine {
         let engine = unique();
         let seeds = ends.into_iter().enumerate().map(|(index, end)| WorkerSeed {
             fabric: Box::new(end),
-            setup: SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy },
+            setup: SeedSetup::new(&shared, engine, index, &config),
             leaving: Leaving { shared: shared.clone(), index },
         });
         let seeds = seeds.collect();
@@ -308,7 +322,7 @@ impl Engine {
         let shared = prepare(&config, ends[0].unparkers())?;
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
-            let setup = SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy };
+            let setup = SeedSetup::new(&shared, engine, index, &config);
             let worker = Rc::new(RefCell::new(Worker::new(Box::new(end), setup.setup())));
             waiting::own(&worker);
             HostedWorker { worker, _leaving: Leaving { shared: shared.clone(), index } }

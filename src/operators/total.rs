@@ -127,10 +127,12 @@ where
     let mut stored: Vec<_> = future.before.iter().map(Batch::cursor).collect();
     let mut times = Vec::new();
     while let Some(key) = fresh.key() {
-        if !fuel.spend(1 + stored.len()) {
+        // Asked before it is spent: a key that costs more than a quantum is done all the same.
+        if fuel.is_spent() {
             future.position = fresh.position();
             return false;
         }
+        fuel.spend(1 + stored.len());
         let mut sum = <Tr::Diff as Semigroup>::Sum::default();
         for cursor in &mut stored {
             cursor.seek_key(key);

@@ -101,6 +101,8 @@ pub struct Local {
     pub engine: u64,
     /// What the floors above want at hand on each worker; they know its type.
     pub defaults: Box<dyn Any>,
+    /// About how many updates a node may touch in one step.
+    pub quantum: usize,
 }
 
 impl Local {
@@ -127,6 +129,8 @@ pub struct Setup {
     pub engine: u64,
     /// See [`Local::defaults`].
     pub defaults: Box<dyn Any>,
+    /// See [`Local::quantum`].
+    pub quantum: usize,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -155,7 +159,7 @@ pub struct Worker {
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -171,6 +175,7 @@ impl Worker {
             arena,
             engine,
             defaults,
+            quantum,
         });
         Worker {
             local,

@@ -14,7 +14,7 @@ use kpg::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+
 
 /// Times outside of loops.
 pub trait Root: Nested {
@@ -66,21 +66,23 @@ struct Run<'p, T: Root> {
     workers: Vec<HostedWorker>,
     rng: Rng,
     points: Vec<Time>,
+    /// How long anything is waited for.
+    patience: Duration,
 }
 
-/// Runs a program; says what was wrong.
-pub fn run(program: &Program, mutant: Option<Mutant>) -> Result<(), String> {
+/// Runs a program; says what was wrong. A mutant is for canaries.
+pub fn run(program: &Program, mutant: Option<Mutant>, patience: Duration) -> Result<(), String> {
     match program.dimensions {
-        1 => Run::<u64>::new(program, mutant)?.all(),
-        _ => Run::<Pair<u64, u64>>::new(program, mutant)?.all(),
+        1 => Run::<u64>::new(program, mutant, patience)?.all(),
+        _ => Run::<Pair<u64, u64>>::new(program, mutant, patience)?.all(),
     }
 }
 
 impl<'p, T: Root> Run<'p, T> {
-    fn new(program: &'p Program, mutant: Option<Mutant>) -> Result<Self, String> {
+    fn new(program: &'p Program, mutant: Option<Mutant>, patience: Duration) -> Result<Self, String> {
         let policy = if program.eager_merges { MergePolicy::eager() } else { MergePolicy::lazy() };
         let config = Config::default().workers(program.workers).pinned(false).merge_policy(policy);
-        let config = config.install_timeout(PATIENCE);
+        let config = config.install_timeout(patience).quantum(program.quantum);
         let (engine, workers) = match program.simulated {
             Some(seed) => Engine::start_simulated(config, seed).map_err(|e| e.to_string())?,
             None => (Engine::start(config).map_err(|e| e.to_string())?, Vec::new()),
@@ -89,7 +91,7 @@ impl<'p, T: Root> Run<'p, T> {
         naive.mutant = mutant;
         let flows = program.flows.iter().map(|_| None).collect();
         let rng = Rng::new(program.simulated.unwrap_or(0));
-        Ok(Run { program, naive, flows, engine, workers, rng, points: points(program) })
+        Ok(Run { program, naive, flows, engine, workers, rng, points: points(program), patience })
     }
 
     fn all(mut self) -> Result<(), String> {
@@ -101,7 +103,7 @@ impl<'p, T: Root> Run<'p, T> {
         }
         if self.workers.is_empty() {
             self.flows.clear();
-            self.engine.shutdown(PATIENCE).map_err(|e| format!("shutdown: {e}"))?;
+            self.engine.shutdown(self.patience).map_err(|e| format!("shutdown: {e}"))?;
         }
         Ok(())
     }
@@ -144,7 +146,7 @@ impl<'p, T: Root> Run<'p, T> {
         match event {
             Event::Update { session, datum, time, diff, .. } if open(session) => {
                 sessions[session].as_mut().expect("just seen").update_at(datum, at(time), diff)?;
-                self.naive.inputs[flow][input].push((datum, at(time).read(), diff));
+                self.naive.update(flow, input, datum, at(time).read(), diff);
             }
             Event::Advance { session, time, .. } if open(session) => {
                 sessions[session].as_mut().expect("just seen").advance_to(at(time))?;
@@ -225,14 +227,15 @@ impl<'p, T: Root> Run<'p, T> {
         let time = *self.rng.pick(&passed);
         let live = self.flows[flow].as_mut().expect("what has passed a time was installed");
         for output in &mut live.outputs {
-            let changes = output.subscription.wait_past(&T::make(time), PATIENCE);
+            let changes = output.subscription.wait_past(&T::make(time), self.patience);
             let changes = changes.map_err(|e| format!("output {} does not pass {time:?}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
             if through.less_equal(&T::make(time)) {
                 return Err(format!("output {}: waited past {time:?}, got through {through:?}", output.op));
             }
-            output.compare(&mut self.naive, flow, &self.points, |t| before(t, time))?;
+            let coalesced = self.program.capacity.is_some() && T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| !coalesced && before(t, time))?;
         }
         Ok(())
     }
@@ -244,7 +247,11 @@ impl<'p, T: Root> Run<'p, T> {
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
             output.through = through.clone();
-            output.compare(&mut self.naive, flow, &self.points, |t| !through.less_equal(&T::make(t)))?;
+            let last = self.points.iter().copied().filter(|t| !through.less_equal(&T::make(*t))).max();
+            let all = self.program.capacity.is_none() || !T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| {
+                !through.less_equal(&T::make(t)) && (all || Some(t) == last)
+            })?;
         }
         Ok(())
     }
@@ -254,7 +261,7 @@ impl<'p, T: Root> Run<'p, T> {
         let live = self.flows[flow].as_ref().expect("seen before");
         for (op, published) in &live.published {
             let snapshot = match passed.last() {
-                Some(time) if self.rng.chance(50) => published.wait_snapshot(&T::make(*time), PATIENCE),
+                Some(time) if self.rng.chance(50) => published.wait_snapshot(&T::make(*time), self.patience),
                 _ => published.snapshot(),
             };
             let snapshot = match snapshot {
@@ -288,7 +295,8 @@ impl<'p, T: Root> Run<'p, T> {
                 Ok(changes) => {
                     let through = changes.through().clone();
                     output.take(&through, changes.into_vec())?;
-                    output.compare(&mut self.naive, flow, &self.points, |t| !through.less_equal(&T::make(t)))?;
+                    let all = self.program.capacity.is_none() || !T::TOTAL;
+                    output.compare(&mut self.naive, flow, &self.points, |t| all && !through.less_equal(&T::make(t)))?;
                 }
                 Err(Error::Retired { .. }) => {}
                 Err(error) => return Err(format!("after it was retired: {error}")),
@@ -301,14 +309,15 @@ impl<'p, T: Root> Run<'p, T> {
         let Some(live) = &mut self.flows[flow] else { return Ok(()) };
         let last = *self.points.last().expect("there are times");
         for output in &mut live.outputs {
-            let changes = output.subscription.wait_past(&T::make(last), PATIENCE);
+            let changes = output.subscription.wait_past(&T::make(last), self.patience);
             let changes = changes.map_err(|e| format!("output {} does not pass {last:?}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
-            output.compare(&mut self.naive, flow, &self.points, |_| true)?;
+            let all = self.program.capacity.is_none() || !T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| all || t == last)?;
         }
         for (op, published) in &live.published {
-            let snapshot = published.wait_snapshot(&T::make(last), PATIENCE);
+            let snapshot = published.wait_snapshot(&T::make(last), self.patience);
             if let Err(error) = snapshot
                 && !matches!(error, Error::Compacted { .. })
             {
@@ -345,7 +354,11 @@ fn build<'s, T: Root>(
             }
         });
     }
-    let outputs = flow.outputs.iter().map(|op| built[*op].collection().subscribe()).collect();
+    let subscribe = |op: &usize| match program.capacity {
+        Some(capacity) => built[*op].collection().subscribe_bounded(capacity),
+        None => built[*op].collection().subscribe(),
+    };
+    let outputs = flow.outputs.iter().map(subscribe).collect();
     let published = flow.publishes.iter().map(|op| built[*op].arranged().publish()).collect();
     (inputs, timer, outputs, published)
 }
