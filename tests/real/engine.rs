@@ -218,7 +218,10 @@ fn college_messages_in_a_sliding_window() {
             if let Some((_, query)) = query {
                 let (count, largest) = component_sizes(&labels);
                 let [edges, nodes, reached] = [edges.len(), labels.len(), reached.len()].map(|count| count as u64);
-                assert_eq!([edges, nodes, count, largest, reached], answers.numbers("snap-CollegeMsg-temporal", query)[..]);
+                assert_eq!(
+                    [edges, nodes, count, largest, reached],
+                    answers.numbers("snap-CollegeMsg-temporal", query)[..]
+                );
             }
             if end == messages.len() {
                 break;
