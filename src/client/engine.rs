@@ -616,12 +616,10 @@ impl Query {
                 return Err(Error::Shutdown);
             }
             let all = importers(&registry, self.query.id);
-            if all.len() > 1 && !cascade {
-                let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported {
-                    query: self.query.name.clone(),
-                    by: by.map(|e| e.query.name.clone()).collect(),
-                });
+            // Those that are being installed have told the query already, and the registry not yet.
+            let by = self.query.importers();
+            if !by.is_empty() && !cascade {
+                return Err(Error::Imported { query: self.query.name.clone(), by });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;

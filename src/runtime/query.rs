@@ -213,6 +213,12 @@ impl Query {
         }
     }
 
+    /// The names of those that import from this query, or are being installed to, and have not ended.
+    pub fn importers(&self) -> Vec<String> {
+        let importers: Vec<_> = self.state.lock().importers.iter().filter_map(Weak::upgrade).collect();
+        importers.iter().filter(|importer| importer.ending().is_none()).map(|importer| importer.name.clone()).collect()
+    }
+
     /// Ends the query, unless it has ended; wakes every waiter, and transitively its importers'. True iff this call
     /// ended it.
     pub fn end(&self, ending: Ending) -> bool {
