@@ -381,7 +381,7 @@ impl Runnable for Dataflow {
         let mut fuel = Fuel(self.core.local.quantum as isize);
         // What it merges stays on the query's account, whoever's turn it was.
         let _tag = self.install.query.private.enter();
-        match catch_unwind(AssertUnwindSafe(|| logic.idle(&mut fuel))) {
+        match catch_unwind(AssertUnwindSafe(|| logic.idle())) {
             Ok(true) => self.core.mergers.insert(node),
             Ok(false) => {}
             Err(payload) => {
