@@ -23,7 +23,7 @@ fn look_up<'s>(
     index: &ArrangedByKey<'s, u64, u64, u64, i64>,
 ) -> Collection<'s, u64, (u64, u64)> {
     let mut builder = keys.scope().operator("look up").interest(Interest::Always);
-    let mut keys = builder.input_exchanged(keys, |key| <u64 as Columnar>::hash(key));
+    let mut keys = builder.input_exchanged(keys, <u64 as Columnar>::hash);
     let mut batches = builder.input_arranged(index);
     let (mut output, found) = builder.output();
     let mut trace = index.trace().clone();

@@ -378,7 +378,6 @@ impl Runnable for Dataflow {
         };
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
         self.core.running.set(Running::Node(node));
-        let mut fuel = Fuel(self.core.local.quantum as isize);
         // What it merges stays on the query's account, whoever's turn it was.
         let _tag = self.install.query.private.enter();
         match catch_unwind(AssertUnwindSafe(|| logic.idle())) {
