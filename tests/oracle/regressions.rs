@@ -23,9 +23,11 @@ fn an_arrangement_whose_input_closed_can_be_imported() {
         input.insert((1, 2)).expect("open");
         drop(input);
         published.wait_snapshot(&7, PATIENCE).expect("complete");
-        let (_query, mut seen) =
-            engine.install("reader", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe()).expect("a query");
-        let seen: Vec<_> = seen.wait_past(&u64::MAX, PATIENCE).expect("complete").into_iter().map(|(d, _, r)| (d, r)).collect();
+        let (_query, mut seen) = engine
+            .install("reader", |scope| published.import(scope).as_collection(|k, v| (k, v)).subscribe())
+            .expect("a query");
+        let seen: Vec<_> =
+            seen.wait_past(&u64::MAX, PATIENCE).expect("complete").into_iter().map(|(d, _, r)| (d, r)).collect();
         assert_eq!(seen, [((1, 2), 1)]);
     }
 }

@@ -14,8 +14,6 @@ use kpg::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-
-
 /// Times outside of loops.
 pub trait Root: Nested {
     fn make(time: Time) -> Self;
