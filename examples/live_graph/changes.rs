@@ -14,7 +14,7 @@ pub type Edge = (u32, u32);
 /// Random edges that go in a round; as many that went come back, once there are enough.
 const EDGES_A_ROUND: usize = 10;
 
-/// Edges stay away at least while fewer than this many are.
+/// Edges stay away while fewer than this many are, and fewer than a quarter of those that are there.
 const AWAY: usize = 500;
 
 /// Numbers that look random: xorshift64*, never the same state twice in 2^64 - 1 steps.
@@ -99,14 +99,14 @@ impl Changes {
             changes.added.append(&mut self.without_hub);
         }
         let mut back = Vec::new();
-        for _ in 0..self.away.len().saturating_sub(AWAY).min(EDGES_A_ROUND) {
+        for _ in 0..self.away.len().saturating_sub(AWAY.min(self.present.len() / 4)).min(EDGES_A_ROUND) {
             let index = self.random.below(self.away.len());
             // While the hub is away, so are all of its edges.
             if self.without_hub.is_empty() || !self.is_of_hub(self.away[index]) {
                 back.push(self.away.swap_remove(index));
             }
         }
-        for _ in 0..EDGES_A_ROUND.min(self.present.len()) {
+        for _ in 0..EDGES_A_ROUND.min(self.present.len() / 2) {
             let index = self.random.below(self.present.len());
             let edge = self.present.swap_remove(index);
             // What returned in this very round may go with it: the two cancel, which the engine must bear as well.

@@ -44,7 +44,7 @@ pub struct Plan<'a> {
 pub struct Outcome {
     /// A line a query, in the order of their installs.
     pub rows: Vec<QueryRow>,
-    /// Sentences about results, with numbers for names where `{}` is not known: kind, argument, how many.
+    /// Results in short: kind, argument if it has one, how many pairs.
     pub answers: Vec<(Kind, Option<u32>, usize)>,
     /// How many nodes need the hub: before it goes, without it, and when it is back.
     pub hub_needed_by: Vec<usize>,
@@ -111,10 +111,6 @@ impl<'a> Live<'a> {
         let changes = Changes::new(plan.hub, plan.seed);
         let (asked, done) = (Vec::new(), Vec::new());
         Ok(Live { plan, engine, graph, input, edges, changes, asked, done, words: channel(), outcome })
-    }
-
-    fn total(&self) -> u64 {
-        self.plan.load_rounds + self.plan.rounds
     }
 
     /// Puts in what happens at `time`, and moves all inputs past it.
@@ -279,7 +275,6 @@ impl<'a> Live<'a> {
             rows.push(measured(row, &query, &self.graph));
             watcher.stop();
         }
-        debug_assert!(self.total() > 0);
         self.engine.shutdown(PATIENCE)?;
         Ok(Outcome { rows, answers, ..self.outcome })
     }
@@ -289,4 +284,58 @@ fn measured(mut row: QueryRow, query: &Query, graph: &Query) -> QueryRow {
     row.private_bytes = query.bytes().private as u64;
     row.shared_bytes = graph.bytes().shared as u64;
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Random;
+    use std::collections::BTreeSet;
+
+    /// Every round is compared with plain Rust by `run` itself, so it is enough that it ends well.
+    #[test]
+    fn a_small_graph_lives_through_all_of_it() {
+        let mut random = Random::new(3);
+        let edges: BTreeSet<Edge> = (0..200).map(|_| (random.below(50) as u32, random.below(50) as u32)).collect();
+        let edges: Vec<Edge> = edges.into_iter().collect();
+        for workers in [1, 2, 3] {
+            let plan = Plan {
+                workers,
+                pinned: false,
+                edges: &edges,
+                nodes: 50,
+                roots: &[1, 7, 20],
+                hub: 7,
+                load_rounds: 8,
+                rounds: 40,
+                seed: 5,
+            };
+            let outcome = run(&plan, &mut Progress::start(48)).expect("all results are those of plain Rust");
+            assert_eq!(outcome.rows.len(), 6);
+            assert!(outcome.rows.iter().all(|row| row.changes > 0 && !row.first.is_zero()));
+            let [before, without, back] = outcome.hub_needed_by[..] else { panic!("the hub goes and comes back") };
+            assert!(before > 1 && without == 1 && back > 1, "{before} {without} {back}");
+            assert!(outcome.checks > 40);
+        }
+    }
+
+    #[test]
+    fn few_rounds_and_few_edges_are_fine() {
+        for rounds in 0..10 {
+            let edges = [(0, 1), (1, 0)];
+            let (roots, load_rounds) = ([0], 2);
+            let plan = Plan {
+                workers: 1,
+                pinned: false,
+                edges: &edges,
+                nodes: 2,
+                roots: &roots,
+                hub: 1,
+                load_rounds,
+                rounds,
+                seed: 1,
+            };
+            run(&plan, &mut Progress::start(2 + rounds)).expect("all results are those of plain Rust");
+        }
+    }
 }

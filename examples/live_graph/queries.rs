@@ -127,22 +127,32 @@ fn reach(scope: &Scope<'_, u64>, edges: &Index) -> Handles {
     (Some(input), reached.map(|(node, argument)| (argument, node)).subscribe())
 }
 
-/// Each node starts with its own number as its label and takes the smallest that a neighbour has.
+/// Each node has its own number as its label, or the smallest that a neighbour has.
+///
+/// Small numbers come into the loop first, those of a class of like size together: when the larger ones come, nearly
+/// all nodes have a smaller label already, and theirs goes nowhere. If all came at once, a node with ten thousand
+/// neighbours would first get ten thousand labels, and the loop would have to remember when each came and went.
 fn components(scope: &Scope<'_, u64>, edges: &Edges) -> Subscription<u64, (u32, u32)> {
     let forward = edges.by_source.import(scope);
     let backward = edges.by_target.import(scope);
     let own = forward.flat_map_ref(|source, target| [(source, source), (target, target)]).consolidate();
-    let labels = own.iterate(|inner, labels| {
+    let labels = scope.iterative(|inner| {
         let (forward, backward) = (forward.enter(inner), backward.enter(inner));
-        let labels = labels.arrange_by_key();
-        let from_sources = labels.join_core(&forward, |_, label, target| Some((target, label)));
-        let from_targets = labels.join_core(&backward, |_, label, source| Some((source, label)));
-        from_sources
+        let own = own.enter_at(inner, |(node, _)| ROUNDS_A_CLASS * (u32::BITS - node.leading_zeros()));
+        let labels = Variable::new(inner);
+        let arranged = labels.arrange_by_key();
+        let from_sources = arranged.join_core(&forward, |_, label, target| Some((target, label)));
+        let from_targets = arranged.join_core(&backward, |_, label, source| Some((source, label)));
+        let smallest = from_sources
             .concat(&from_targets)
-            .concat(&own.enter(inner))
+            .concat(&own)
             .arrange_by_key()
             .reduce_named("smallest", |_, labels, smallest| smallest.push((labels[0].0, 1)))
-            .as_collection(|node, label| (node, label))
+            .as_collection(|node, label| (node, label));
+        labels.set(&smallest).leave()
     });
     labels.subscribe()
 }
+
+/// Rounds that labels of one class have for themselves; more than most graphs need, and free where nothing happens.
+const ROUNDS_A_CLASS: u32 = 256;

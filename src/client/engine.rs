@@ -482,23 +482,28 @@ impl Engine {
         Ok(Report { drained, metrics })
     }
 
-    /// Waits until no worker has anything to do, twice in a row: what one sends when it comes to rest wakes another.
+    /// Waits until no worker has anything to do and nothing is on its way.
+    ///
+    /// Each may be at rest when it is looked at while a message wakes one after the other. So they are looked at over and
+    /// over: what all had received by one look is all that was sent by the next (Mattern's four counters, 1987).
     fn drain(&self, deadline: Instant) -> bool {
-        let flags = Arc::new(Monitor::new(vec![false; self.workers()]));
-        self.shared.append(Command::Drain(flags.clone()));
-        let at_rest = || {
-            waiting::wait(&flags, Some(deadline), "all workers had come to rest", |flags| {
-                flags.iter().all(|idle| *idle).then_some(Ok(()))
-            })
-        };
-        for _ in 0..2 {
-            if at_rest().is_err() {
-                return false;
+        let states = Arc::new(Monitor::new(vec![None; self.workers()]));
+        self.shared.append(Command::Drain(states.clone()));
+        let mut before = None;
+        loop {
+            let look = waiting::wait(&states, Some(deadline), "all workers had come to rest", |states| {
+                let all: Option<Vec<(u64, u64)>> = states.iter().copied().collect();
+                // To be seen afresh the next time.
+                all.inspect(|_| states.fill(None)).map(Ok)
+            });
+            let Ok(all) = look else { return false };
+            let (sent, received) = all.iter().fold((0, 0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+            if before == Some(sent) {
+                return true;
             }
-            flags.lock().fill(false);
+            before = Some(received);
             self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
         }
-        at_rest().is_ok()
     }
 }
 

@@ -241,6 +241,9 @@ impl Dataflow {
     /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
     fn release_closed(&mut self) -> Result<(), Ending> {
         let mut closed = std::mem::take(&mut self.closed);
+        // Once for each of its ports that closed.
+        closed.sort_unstable();
+        closed.dedup();
         let dropped: Vec<(u32, Box<dyn Node>)> = {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");

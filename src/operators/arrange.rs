@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
-use super::collection::{Chunk, Collection, owned};
+use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
 use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
@@ -188,7 +188,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 let frontier = input.frontier();
                 if sealed_to != frontier {
                     if let Some(updates) = batcher.seal(&frontier) {
-                        output.send_all(&capabilities, updates);
+                        output.send_all(&capabilities, fitting(updates));
                     }
                     capabilities.must_downgrade(&batcher.frontier());
                     sealed_to = frontier;
