@@ -262,7 +262,7 @@ fn case_27_wide_and_long_dataflows() {
         let small = best(2, || work(size / 4));
         let large = best(1, || work(size));
         println!("{what}: {} in {small:?}, {size} in {large:?}", size / 4);
-        assert!(large < small * 8 + Duration::from_millis(20), "{what}: {small:?}, then {large:?}");
+        assert!(large < small * 8 + Duration::from_millis(40), "{what}: {small:?}, then {large:?}");
     }
 }
 
@@ -348,11 +348,12 @@ fn many_dataflows(count: u64) -> (Duration, Duration) {
 
 #[test]
 fn case_31_a_thousand_dataflows_one_update() {
-    let small = many_dataflows(250);
+    // Ten times as many: what is quadratic takes a hundred times as long.
+    let small = many_dataflows(100);
     let large = many_dataflows(1000);
-    println!("forty ticks of 250 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
-    assert!(large.0 < small.0 * 10 + Duration::from_millis(40), "{small:?}, {large:?}");
-    assert!(large.1 < small.1 * 10 + Duration::from_millis(40), "{small:?}, {large:?}");
+    println!("forty ticks of 100 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
+    assert!(large.0 < small.0 * 40 + Duration::from_millis(40), "{small:?}, {large:?}");
+    assert!(large.1 < small.1 * 40 + Duration::from_millis(40), "{small:?}, {large:?}");
 }
 
 /// Thirty times both halves of a collection put together again: thirty doublings of the paths, linear work. A thousand
