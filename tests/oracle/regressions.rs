@@ -60,3 +60,27 @@ fn counts_go_on_where_a_key_costs_more_than_a_quantum() {
         assert_eq!(changes.last(), Some(&((3, time as i64 + 1), time, 1)));
     }
 }
+
+/// `through` told what was complete, also where `wait_past` had handed over less, or, coalesced, nothing but whole sums.
+#[test]
+fn changes_say_through_which_frontier_they_are() {
+    let engine = engine(1);
+    let (_query, (mut input, mut all, mut summed)) = engine
+        .install("through", |scope| {
+            let (input, data) = scope.input::<u32>();
+            (input, data.subscribe(), data.subscribe_bounded(1))
+        })
+        .expect("a query");
+    for time in 0..5 {
+        input.insert(time as u32).expect("open");
+        input.advance_to(time + 1).expect("later");
+        let probe = all.wait_past(&0, PATIENCE).expect("complete");
+        assert_eq!(probe.through(), &Antichain::from_elem(1));
+    }
+    let changes = all.wait_past(&2, PATIENCE).expect("complete");
+    assert_eq!((changes.through(), changes.len()), (&Antichain::from_elem(3), 2));
+    all.wait_past(&4, PATIENCE).expect("complete");
+    let changes = summed.wait_past(&1, PATIENCE).expect("complete");
+    let through = *changes.through().as_single().expect("the input is open");
+    assert!(through > 1 && changes.len() as u64 == through, "{through}: {changes:?}");
+}

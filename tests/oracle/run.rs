@@ -14,6 +14,9 @@ use kpg::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Past all times of a program.
+const FAR: Time = (1 << 40, 0);
+
 /// Times outside of loops.
 pub trait Root: Nested {
     fn make(time: Time) -> Self;
@@ -44,6 +47,8 @@ struct Output<T: Root> {
     /// The times at which it was compared.
     compared: Vec<bool>,
     through: Antichain<T>,
+    /// What it delivers may be summed over time.
+    coalesces: bool,
 }
 
 struct Live<T: Root> {
@@ -196,6 +201,7 @@ impl<'p, T: Root> Run<'p, T> {
             delivered: BTreeMap::new(),
             compared: vec![false; count],
             through: Antichain::from_elem(T::minimum()),
+            coalesces: T::TOTAL && program.capacity.is_some(),
         });
         self.flows[flow] = Some(Live {
             query: Some(query),
@@ -228,12 +234,11 @@ impl<'p, T: Root> Run<'p, T> {
             let changes = output.subscription.wait_past(&T::make(time), self.patience);
             let changes = changes.map_err(|e| format!("output {} does not pass {time:?}: {e}", output.op))?;
             let through = changes.through().clone();
-            output.take(&through, changes.into_vec())?;
             if through.less_equal(&T::make(time)) {
                 return Err(format!("output {}: waited past {time:?}, got through {through:?}", output.op));
             }
-            let coalesced = self.program.capacity.is_some() && T::TOTAL;
-            output.compare(&mut self.naive, flow, &self.points, |t| !coalesced && before(t, time))?;
+            output.take(&through, changes.into_vec())?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         Ok(())
     }
@@ -244,12 +249,7 @@ impl<'p, T: Root> Run<'p, T> {
             let changes = output.subscription.poll().map_err(|e| format!("output {}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
-            output.through = through.clone();
-            let last = self.points.iter().copied().filter(|t| !through.less_equal(&T::make(*t))).max();
-            let all = self.program.capacity.is_none() || !T::TOTAL;
-            output.compare(&mut self.naive, flow, &self.points, |t| {
-                !through.less_equal(&T::make(t)) && (all || Some(t) == last)
-            })?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         Ok(())
     }
@@ -293,8 +293,7 @@ impl<'p, T: Root> Run<'p, T> {
                 Ok(changes) => {
                     let through = changes.through().clone();
                     output.take(&through, changes.into_vec())?;
-                    let all = self.program.capacity.is_none() || !T::TOTAL;
-                    output.compare(&mut self.naive, flow, &self.points, |t| all && !through.less_equal(&T::make(t)))?;
+                    output.compare_through(&mut self.naive, flow, &self.points, &through)?;
                 }
                 Err(Error::Retired { .. }) => {}
                 Err(error) => return Err(format!("after it was retired: {error}")),
@@ -311,8 +310,7 @@ impl<'p, T: Root> Run<'p, T> {
             let changes = changes.map_err(|e| format!("output {} does not pass {last:?}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
-            let all = self.program.capacity.is_none() || !T::TOTAL;
-            output.compare(&mut self.naive, flow, &self.points, |t| all || t == last)?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         for (op, published) in &live.published {
             let snapshot = published.wait_snapshot(&T::make(last), self.patience);
@@ -378,7 +376,30 @@ impl<T: Root> Output<T> {
                 return fault("comes twice");
             }
         }
+        if !self.through.before_equal(through) {
+            return Err(format!("output {}: went through {:?}, now {through:?}", self.op, self.through));
+        }
+        self.through = through.clone();
         Ok(())
+    }
+
+    /// Compares at each time not beyond `through`; what is summed over time, at the last of all such times.
+    fn compare_through(
+        &mut self,
+        naive: &mut Naive,
+        flow: usize,
+        points: &[Time],
+        through: &Antichain<T>,
+    ) -> Result<(), String> {
+        if !self.coalesces {
+            return self.compare(naive, flow, points, |t| !through.less_equal(&T::make(t)));
+        }
+        let last = through.as_single().map_or(FAR, |t| (t.read().0.wrapping_sub(1), 0));
+        if last.0 == u64::MAX {
+            return Ok(());
+        }
+        self.compared = vec![false];
+        self.compare(naive, flow, &[last], |_| true)
     }
 
     /// Compares at the times chosen, each once.
