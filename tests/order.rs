@@ -2,6 +2,7 @@
 //!
 //! Lattice and `rep` laws are checked on lattices that are no timestamps too: sets under inclusion, and the pentagon,
 //! which is not distributive; on those for all elements and all antichains there are.
+#![forbid(unsafe_code)]
 
 use kpg::order::{
     Antichain, Coords, Lattice, MAX_COORDINATES, MutableAntichain, Pair, PartialOrder, Product, Timestamp, rep,

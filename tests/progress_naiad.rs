@@ -7,6 +7,7 @@
 //!                      [Feedback]
 //! ```
 //! In both forms: Ingress, Egress and Feedback as nodes, and as edges with summaries.
+#![forbid(unsafe_code)]
 
 use kpg::order::{Antichain, Coords};
 use kpg::progress::{GraphBuilder, GraphError, Location, ScopeId, Summary, Tracker};

@@ -1,4 +1,5 @@
 //! The tracker against brute force: random nested graphs, random counts, some negative for a while.
+#![forbid(unsafe_code)]
 
 mod progress_graphs;
 

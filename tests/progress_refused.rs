@@ -1,4 +1,5 @@
 //! What is refused when a graph is built, by name; what is not; maxima; and that building is near-linear.
+#![forbid(unsafe_code)]
 
 mod progress_graphs;
 

@@ -3,6 +3,7 @@
 //!
 //! INVARIANTS 15, 16, 19, 26. Two mutants must be caught: one that sends a step's consumptions before the rest of
 //! it, and one whose replicas are born with the initial capabilities of their own worker only.
+#![forbid(unsafe_code)]
 
 mod progress_graphs;
 

@@ -3,7 +3,8 @@
 //! ```text
 //! ../shared/data ──► data     edges                    ─┐
 //!                └─► answers  published values           ├─► tests
-//!            edges ──► plain  the same, computed here   ─┘
+//!            edges ─┬► plain   the same, computed here  ─┤
+//!                   └► engine  the same, by dataflows    ─┘
 //! ```
 //!
 //! Each test compares with the published value and with a plain evaluator. The data is not part of this package: it
@@ -15,6 +16,8 @@
 mod answers;
 #[path = "real/data.rs"]
 mod data;
+#[path = "real/engine.rs"]
+mod engine;
 #[path = "real/plain.rs"]
 mod plain;
 #[path = "real/plain_tests.rs"]

@@ -1,5 +1,6 @@
 //! Random lives of a trace: reads at every since and cut, snapshots and holds, during merges (invariants 7 to 10, 13,
 //! 22, 25).
+#![forbid(unsafe_code)]
 
 use kpg::trace::check::{Op, check};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
@@ -14,7 +15,7 @@ impl Arbitrary for Random {
             let len = byte(g) % 12;
             (0..len).map(|_| (byte(g), byte(g), byte(g), byte(g), (byte(g) % 5) as i8 - 2)).collect()
         };
-        Random(match byte(g) % 20 {
+        Random(match byte(g) % 26 {
             0..=4 => Op::Push(updates(g)),
             5..=8 => Op::Seal(byte(g), byte(g)),
             9 => Op::Work(byte(g)),
@@ -26,6 +27,9 @@ impl Arbitrary for Random {
             16 => Op::Advance,
             17 => Op::Snapshot(byte(g), byte(g)),
             18 => Op::Hold(byte(g), byte(g)),
+            20..=22 => Op::Advance,
+            23 => Op::Snapshot(byte(g), byte(g)),
+            19 | 24 => Op::Catch(byte(g), byte(g)),
             _ => Op::Release(byte(g)),
         })
     }

@@ -86,27 +86,15 @@ impl Arena {
     }
 
     fn build(config: ArenaConfig, shared: bool) -> Arena {
-        let ArenaConfig {
-            name,
-            cap_bytes,
-            region_bytes,
-            slack_bytes,
-            huge_pages,
-            per_block,
-            backing_directory,
-        } = config;
+        let ArenaConfig { name, cap_bytes, region_bytes, slack_bytes, huge_pages, per_block, backing_directory } =
+            config;
         let options = StoreOptions {
-            map: MapOptions {
-                huge_pages,
-                directory: backing_directory,
-            },
+            map: MapOptions { huge_pages, directory: backing_directory },
             region_chunks: region_bytes.div_ceil(CHUNK).max(1),
             slack: slack_bytes,
             per_block,
         };
-        Arena {
-            inner: Inner::leak(name, cap_bytes, options, shared),
-        }
+        Arena { inner: Inner::leak(name, cap_bytes, options, shared) }
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -142,11 +130,7 @@ impl Arena {
         let before = current::swap_arena(current);
         // SAFETY: the current arena of a thread is one that it owns, and its guards hold handles.
         let before = (!before.is_null()).then(|| unsafe { Arena::from_current(before) });
-        Ok(Entered {
-            arena: self.clone(),
-            before,
-            here: PhantomData,
-        })
+        Ok(Entered { arena: self.clone(), before, here: PhantomData })
     }
 
     /// A handle to an arena that is kept alive by another handle.
@@ -157,9 +141,7 @@ impl Arena {
         // SAFETY: the caller says that it is alive, so it isn't null.
         unsafe {
             (*inner).handles.fetch_add(1, Ordering::Relaxed);
-            Arena {
-                inner: NonNull::new_unchecked(inner.cast_mut()),
-            }
+            Arena { inner: NonNull::new_unchecked(inner.cast_mut()) }
         }
     }
 
@@ -218,10 +200,7 @@ impl Drop for Arena {
 
 impl fmt::Debug for Arena {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Arena")
-            .field("name", &self.name())
-            .field("stats", &self.stats())
-            .finish()
+        f.debug_struct("Arena").field("name", &self.name()).field("stats", &self.stats()).finish()
     }
 }
 
@@ -248,10 +227,7 @@ impl Drop for Entered {
         let now = current::swap_arena(ptr::null());
         let next = if now == current {
             // Only an arena that this thread still owns may become current again.
-            let owned = self
-                .before
-                .as_ref()
-                .filter(|before| before.inner().is_owned());
+            let owned = self.before.as_ref().filter(|before| before.inner().is_owned());
             owned.map_or(ptr::null(), |before| before.inner.as_ptr().cast_const())
         } else {
             now
@@ -265,10 +241,7 @@ impl Drop for Entered {
 pub(crate) fn process_wide() -> &'static Arena {
     static ARENA: OnceLock<Arena> = OnceLock::new();
     ARENA.get_or_init(|| {
-        let config = ArenaConfig {
-            name: "the process-wide arena".into(),
-            ..ArenaConfig::default()
-        };
+        let config = ArenaConfig { name: "the process-wide arena".into(), ..ArenaConfig::default() };
         Arena::build(config, true)
     })
 }

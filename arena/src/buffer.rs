@@ -43,10 +43,7 @@ unsafe impl<T: Copy + Sync + 'static> Sync for Buffer<T> {}
 
 impl<T: Copy + 'static> Buffer<T> {
     const SIZE: usize = {
-        assert!(
-            align_of::<T>() <= layout::UNIT,
-            "blocks are aligned to 64 bytes only"
-        );
+        assert!(align_of::<T>() <= layout::UNIT, "blocks are aligned to 64 bytes only");
         size_of::<T>()
     };
     /// The capacity without a block.
@@ -54,13 +51,7 @@ impl<T: Copy + 'static> Buffer<T> {
 
     /// An empty buffer; allocates nothing.
     pub const fn new() -> Self {
-        Buffer {
-            start: NonNull::dangling(),
-            len: 0,
-            capacity: Self::NONE,
-            tag: ptr::null_mut(),
-            values: PhantomData,
-        }
+        Buffer { start: NonNull::dangling(), len: 0, capacity: Self::NONE, tag: ptr::null_mut(), values: PhantomData }
     }
 
     /// An empty buffer with room for `capacity` values.
@@ -107,13 +98,7 @@ impl<T: Copy + 'static> Buffer<T> {
     pub fn extend_from_slice(&mut self, values: &[T]) {
         self.reserve(values.len());
         // SAFETY: there is room for them, and a slice that is borrowed can't lie in the room of this buffer.
-        unsafe {
-            ptr::copy_nonoverlapping(
-                values.as_ptr(),
-                self.start.as_ptr().add(self.len),
-                values.len(),
-            )
-        };
+        unsafe { ptr::copy_nonoverlapping(values.as_ptr(), self.start.as_ptr().add(self.len), values.len()) };
         self.len += values.len();
     }
 
@@ -131,8 +116,7 @@ impl<T: Copy + 'static> Buffer<T> {
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
         if additional > self.capacity - self.len {
-            self.grow(additional)
-                .unwrap_or_else(|refused| unwind(refused));
+            self.grow(additional).unwrap_or_else(|refused| unwind(refused));
         }
     }
 
@@ -199,11 +183,7 @@ impl<T: Copy + 'static> Buffer<T> {
     /// The room behind the values, for kernels that write it themselves and then call [`Buffer::set_len`].
     #[inline]
     pub fn spare_capacity_mut(&mut self) -> &mut [MaybeUninit<T>] {
-        let room = if Self::SIZE == 0 {
-            usize::MAX - self.len
-        } else {
-            self.capacity - self.len
-        };
+        let room = if Self::SIZE == 0 { usize::MAX - self.len } else { self.capacity - self.len };
         // SAFETY: `room` values after `len` lie in the block, borrowed as `self` is; they may be uninitialized.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(self.len).cast(), room) }
     }
@@ -214,11 +194,7 @@ impl<T: Copy + 'static> Buffer<T> {
     /// `len` is at most the capacity, and the first `len` values are initialized.
     #[inline]
     pub unsafe fn set_len(&mut self, len: usize) {
-        debug_assert!(
-            len <= self.capacity,
-            "{len} values in room for {}",
-            self.capacity
-        );
+        debug_assert!(len <= self.capacity, "{len} values in room for {}", self.capacity);
         self.len = len;
     }
 
@@ -239,9 +215,7 @@ impl<T: Copy + 'static> Buffer<T> {
         let needed = self.len.saturating_add(additional);
         let doubled = layout::grown_capacity(self.capacity, needed);
         match self.reallocate(doubled) {
-            Err(refused) if doubled > needed && refused.cause != Cause::Injected => {
-                self.reallocate(needed)
-            }
+            Err(refused) if doubled > needed && refused.cause != Cause::Injected => self.reallocate(needed),
             done => done,
         }
     }
@@ -250,11 +224,7 @@ impl<T: Copy + 'static> Buffer<T> {
     fn reallocate(&mut self, capacity: usize) -> Result<(), OutOfMemory> {
         debug_assert!(capacity >= self.len);
         // A type without a size comes here only when its count overflows: that asks for more than there is.
-        let bytes = if Self::SIZE == 0 {
-            usize::MAX
-        } else {
-            layout::array_bytes(capacity, Self::SIZE)
-        };
+        let bytes = if Self::SIZE == 0 { usize::MAX } else { layout::array_bytes(capacity, Self::SIZE) };
         let block = inner::allocate(bytes)?;
         let start: NonNull<T> = block.start.cast();
         // SAFETY: the new block is another one, and holds at least `len` values.

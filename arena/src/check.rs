@@ -148,12 +148,7 @@ impl Model {
                     Ok(buffer) => {
                         assert!(buffer.capacity() >= capacity as usize);
                         self.serial = self.serial.wrapping_add(0x1001);
-                        self.slots[index(slot)] = Slot {
-                            buffer,
-                            seed: self.serial,
-                            len: 0,
-                            tag: self.tag,
-                        };
+                        self.slots[index(slot)] = Slot { buffer, seed: self.serial, len: 0, tag: self.tag };
                     }
                     Err(refused) => self.refused(arena, &refused),
                 }
@@ -182,12 +177,7 @@ impl Model {
                         let before = self.slots[index(to)].block().1;
                         self.peak = self.peak.max(self.live() + buffer.block_bytes());
                         assert!(before <= self.live());
-                        self.slots[index(to)] = Slot {
-                            buffer,
-                            seed,
-                            len,
-                            tag: self.tag,
-                        };
+                        self.slots[index(to)] = Slot { buffer, seed, len, tag: self.tag };
                     }
                     Err(refused) => self.refused(arena, &refused),
                 }
@@ -195,17 +185,11 @@ impl Model {
             Op::Free(slot) => self.slots[index(slot)] = Slot::default(),
             Op::FreeElsewhere(slot) => {
                 let slot = std::mem::take(&mut self.slots[index(slot)]);
-                std::thread::spawn(move || slot.compare())
-                    .join()
-                    .expect("the other thread only compares and drops");
+                std::thread::spawn(move || slot.compare()).join().expect("the other thread only compares and drops");
             }
             Op::Reenter => {}
-            Op::Tag(tag) => {
-                self.tag = Some(usize::from(tag) % (TAGS + 1)).filter(|&tag| tag < TAGS)
-            }
-            Op::TagCap(tag, capped) => {
-                self.tags[usize::from(tag) % TAGS].set_cap(capped.then_some(CAP))
-            }
+            Op::Tag(tag) => self.tag = Some(usize::from(tag) % (TAGS + 1)).filter(|&tag| tag < TAGS),
+            Op::TagCap(tag, capped) => self.tags[usize::from(tag) % TAGS].set_cap(capped.then_some(CAP)),
             Op::Cap(capped) => arena.set_cap(capped.then_some(CAP)),
             Op::Fail(n) => {
                 self.fail_in = u64::from(n);
@@ -239,23 +223,14 @@ impl Model {
 
     /// A refusal must have a reason.
     fn refused(&self, arena: &Arena, refused: &OutOfMemory) {
-        let OutOfMemory {
-            requested,
-            live,
-            cap,
-            cause,
-            ..
-        } = refused;
+        let OutOfMemory { requested, live, cap, cause, .. } = refused;
         match cause {
             Cause::ArenaCap => {
                 assert_eq!(*live, arena.stats().live_bytes);
                 assert!(live + requested > CAP && *cap == Some(CAP));
             }
             Cause::TagCap => {
-                assert_eq!(
-                    *live,
-                    self.tags[self.tag.expect("a tag refused")].live_bytes()
-                );
+                assert_eq!(*live, self.tags[self.tag.expect("a tag refused")].live_bytes());
                 assert!(live + requested > CAP && *cap == Some(CAP));
             }
             Cause::Injected => assert!(self.fail_in > 0),
@@ -276,10 +251,7 @@ impl Model {
         assert!(stats.reserved_bytes >= live);
         for (index, tag) in self.tags.iter().enumerate() {
             let tagged = self.slots.iter().filter(|slot| slot.tag == Some(index));
-            assert_eq!(
-                tag.live_bytes(),
-                tagged.map(|slot| slot.block().1).sum::<usize>()
-            );
+            assert_eq!(tag.live_bytes(), tagged.map(|slot| slot.block().1).sum::<usize>());
         }
     }
 }
@@ -292,14 +264,8 @@ impl Slot {
 
     fn compare(&self) {
         assert_eq!(self.buffer.len(), self.len);
-        assert_eq!(
-            self.buffer.as_ptr().addr() % if self.buffer.capacity() == 0 { 4 } else { 64 },
-            0
-        );
+        assert_eq!(self.buffer.as_ptr().addr() % if self.buffer.capacity() == 0 { 4 } else { 64 }, 0);
         let mut values = self.buffer.iter().zip(0u32..);
-        assert!(
-            values.all(|(&value, at)| value == self.seed.wrapping_add(at)),
-            "a block was overwritten"
-        );
+        assert!(values.all(|(&value, at)| value == self.seed.wrapping_add(at)), "a block was overwritten");
     }
 }

@@ -119,9 +119,7 @@ const _: () = assert!(size_of::<Large>() <= 4096 && size_of::<Link>() <= layout:
 pub(crate) fn head_of(block: NonNull<u8>) -> *mut Head {
     let address = block.as_ptr();
     // The mask keeps provenance: it is pointer arithmetic within one mapping.
-    address
-        .wrapping_sub(layout::offset_in_chunk(address.addr()))
-        .cast()
+    address.wrapping_sub(layout::offset_in_chunk(address.addr())).cast()
 }
 
 /// The span that a small block belongs to.
@@ -162,16 +160,12 @@ pub(crate) unsafe fn block_bytes(block: NonNull<u8>) -> usize {
 #[inline]
 pub(crate) unsafe fn span_base(span: *mut Span) -> *mut u8 {
     // A record lies in the header, hence in the chunk: the same mask finds the chunk's start.
-    let start = span
-        .cast::<u8>()
-        .wrapping_sub(layout::offset_in_chunk(span.addr()));
+    let start = span.cast::<u8>().wrapping_sub(layout::offset_in_chunk(span.addr()));
     // SAFETY: the caller's record is readable; `first` is below SLICES, so the result lies in the chunk.
     unsafe { start.add(usize::from((*span).first) * layout::SLICE) }
 }
 
 /// The chunk in whose header the record `span` lies.
 pub(crate) fn chunk_of(span: *mut Span) -> *mut Chunk {
-    span.cast::<u8>()
-        .wrapping_sub(layout::offset_in_chunk(span.addr()))
-        .cast()
+    span.cast::<u8>().wrapping_sub(layout::offset_in_chunk(span.addr())).cast()
 }

@@ -40,33 +40,20 @@ pub enum Cause {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutOfMemory {
-            requested,
-            live,
-            cap,
-            who,
-            cause,
-        } = self;
+        let OutOfMemory { requested, live, cap, who, cause } = self;
         write!(f, "out of memory: {who} has {live} bytes live")?;
         if let Some(cap) = cap {
             write!(f, " of at most {cap}")?;
         }
         write!(f, " and was asked for {requested} more; ")?;
         match cause {
-            Cause::ArenaCap => f.write_str(
-                "raise the arena's cap, or hold less: drop queries, snapshots or history",
-            ),
+            Cause::ArenaCap => f.write_str("raise the arena's cap, or hold less: drop queries, snapshots or history"),
             Cause::TagCap => f.write_str("raise the cap of this tag, or let its owner hold less"),
             Cause::System(errno) => {
                 let reason = std::io::Error::from_raw_os_error(*errno);
-                write!(
-                    f,
-                    "the system refused ({reason}): give the process more memory, or set a cap below what it has"
-                )
+                write!(f, "the system refused ({reason}): give the process more memory, or set a cap below what it has")
             }
-            Cause::TooLarge => {
-                f.write_str("no block can be that large: look for a length computed wrongly")
-            }
+            Cause::TooLarge => f.write_str("no block can be that large: look for a length computed wrongly"),
             Cause::Injected => f.write_str("a test injected this by Arena::fail_after"),
         }
     }
@@ -83,11 +70,7 @@ pub struct Busy {
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is entered by another thread; drop that thread's guard before this thread enters it",
-            self.who
-        )
+        write!(f, "{} is entered by another thread; drop that thread's guard before this thread enters it", self.who)
     }
 }
 

@@ -73,12 +73,7 @@ struct Remote {
 
 impl Inner {
     /// An arena with one handle.
-    pub(crate) fn leak(
-        name: String,
-        cap_bytes: Option<usize>,
-        options: StoreOptions,
-        shared: bool,
-    ) -> NonNull<Inner> {
+    pub(crate) fn leak(name: String, cap_bytes: Option<usize>, options: StoreOptions, shared: bool) -> NonNull<Inner> {
         let cap = cap_bytes.unwrap_or(usize::MAX);
         let inner = Box::new(Inner {
             name,
@@ -94,10 +89,7 @@ impl Inner {
             cap: AtomicUsize::new(cap),
             fail_in: AtomicU64::new(0),
             handles: AtomicUsize::new(1),
-            remote: Remote {
-                list: RemoteList::new(),
-                pending: AtomicUsize::new(0),
-            },
+            remote: Remote { list: RemoteList::new(), pending: AtomicUsize::new(0) },
         });
         let inner = NonNull::from(Box::leak(inner));
         // SAFETY: nobody else knows the arena yet.
@@ -146,8 +138,7 @@ impl Inner {
     }
 
     pub(crate) fn set_cap(&self, cap_bytes: Option<usize>) {
-        self.cap
-            .store(cap_bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.cap.store(cap_bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
         self.set_limit();
     }
 
@@ -186,17 +177,12 @@ impl Inner {
             return Ok(());
         }
         let me = current::named_thread();
-        match self
-            .owner
-            .compare_exchange(NOBODY, me, Ordering::Acquire, Ordering::Relaxed)
-        {
+        match self.owner.compare_exchange(NOBODY, me, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {
                 self.depth.set(1);
                 Ok(())
             }
-            Err(_) => Err(Busy {
-                who: self.name.clone(),
-            }),
+            Err(_) => Err(Busy { who: self.name.clone() }),
         }
     }
 
@@ -233,14 +219,7 @@ impl Inner {
 
     fn set_limit(&self) {
         let armed = self.fail_in.load(Ordering::Relaxed) != 0;
-        self.limit.store(
-            if armed {
-                0
-            } else {
-                self.cap.load(Ordering::Relaxed)
-            },
-            Ordering::Relaxed,
-        );
+        self.limit.store(if armed { 0 } else { self.cap.load(Ordering::Relaxed) }, Ordering::Relaxed);
     }
 
     fn publish_reserved(&self, store: &Store) {
@@ -259,8 +238,7 @@ impl Inner {
             }
         });
         if bytes > 0 {
-            self.live
-                .store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
+            self.live.store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
             self.remote.pending.fetch_sub(bytes, Ordering::Relaxed);
             self.publish_reserved(store);
         }
@@ -270,25 +248,14 @@ impl Inner {
     #[inline]
     fn size_for(&self, bytes: usize) -> Option<(usize, usize)> {
         let class = layout::class_of(bytes)?;
-        let size = if self.per_block {
-            layout::units_bytes(bytes)?
-        } else {
-            layout::class_bytes(class)
-        };
+        let size = if self.per_block { layout::units_bytes(bytes)? } else { layout::class_bytes(class) };
         Some((size, class))
     }
 
     /// A block of `size` bytes.
     #[inline]
-    fn take(
-        &self,
-        store: &mut Store,
-        size: usize,
-        class: usize,
-    ) -> Result<NonNull<u8>, OutOfMemory> {
-        if self.live.load(Ordering::Relaxed).saturating_add(size)
-            > self.limit.load(Ordering::Relaxed)
-        {
+    fn take(&self, store: &mut Store, size: usize, class: usize) -> Result<NonNull<u8>, OutOfMemory> {
+        if self.live.load(Ordering::Relaxed).saturating_add(size) > self.limit.load(Ordering::Relaxed) {
             self.beyond_limit(store, size)?;
         }
         let block = match store.take_from_bin(class) {
@@ -299,21 +266,13 @@ impl Inner {
         self.live.store(live, Ordering::Relaxed);
         if live > self.peak.load(Ordering::Relaxed) {
             let live = live.saturating_sub(self.remote.pending.load(Ordering::Relaxed));
-            self.peak.store(
-                live.max(self.peak.load(Ordering::Relaxed)),
-                Ordering::Relaxed,
-            );
+            self.peak.store(live.max(self.peak.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
         Ok(block)
     }
 
     #[cold]
-    fn take_slow(
-        &self,
-        store: &mut Store,
-        size: usize,
-        class: usize,
-    ) -> Result<NonNull<u8>, OutOfMemory> {
+    fn take_slow(&self, store: &mut Store, size: usize, class: usize) -> Result<NonNull<u8>, OutOfMemory> {
         if !self.remote.list.is_empty() {
             self.collect(store);
             if let Some(block) = store.take_from_bin(class) {
@@ -325,12 +284,7 @@ impl Inner {
             store.allocate_slow(size)
         });
         self.publish_reserved(store);
-        taken.map_err(|error: io::Error| {
-            self.refuse(
-                size,
-                Cause::System(error.raw_os_error().unwrap_or(libc::ENOMEM)),
-            )
-        })
+        taken.map_err(|error: io::Error| self.refuse(size, Cause::System(error.raw_os_error().unwrap_or(libc::ENOMEM))))
     }
 
     #[cold]
@@ -372,8 +326,7 @@ impl Inner {
     unsafe fn put(&self, store: &mut Store, block: NonNull<u8>, bytes: usize) {
         // SAFETY: the same contract.
         unsafe { store.free(block) };
-        self.live
-            .store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
+        self.live.store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
         self.publish_reserved(store);
     }
 }
@@ -405,19 +358,13 @@ pub(crate) fn allocate(bytes: usize) -> Result<Block, OutOfMemory> {
         tag.charge(size)?;
     }
     let start = if current.is_null() {
-        inner
-            .exclusively(|inner, store| inner.take(store, size, class))
-            .expect("the process-wide arena is never busy")
+        inner.exclusively(|inner, store| inner.take(store, size, class)).expect("the process-wide arena is never busy")
     } else {
         // SAFETY: this thread owns the arena, and is nowhere inside the store.
         inner.take(unsafe { &mut *inner.store.get() }, size, class)
     };
     match start {
-        Ok(start) => Ok(Block {
-            start,
-            bytes: size,
-            tag,
-        }),
+        Ok(start) => Ok(Block { start, bytes: size, tag }),
         Err(refused) => {
             if let Some(tag) = NonNull::new(tag) {
                 // SAFETY: charged above, for a block that never came to be.

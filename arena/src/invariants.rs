@@ -20,18 +20,10 @@ impl Store {
             let region = unsafe { region.as_ref() };
             assert_eq!(region.index, index);
             assert_eq!(region.mapping.bytes(), region.chunks * CHUNK);
-            assert!(
-                region.fresh == region.chunks || ptr::eq(region, self.fresh),
-                "headers missing in an old region"
-            );
+            assert!(region.fresh == region.chunks || ptr::eq(region, self.fresh), "headers missing in an old region");
             let mut quiet = region.chunks - region.fresh;
             for at in 0..region.fresh {
-                let chunk: *mut Chunk = region
-                    .mapping
-                    .base()
-                    .as_ptr()
-                    .wrapping_add(at * CHUNK)
-                    .cast();
+                let chunk: *mut Chunk = region.mapping.base().as_ptr().wrapping_add(at * CHUNK).cast();
                 // SAFETY: the first `fresh` chunks have live headers.
                 unsafe {
                     assert!(ptr::eq((*chunk).region.as_ptr(), region));
@@ -43,11 +35,7 @@ impl Store {
             }
             assert_eq!(region.idle, quiet, "idle chunks of a region");
             reserved += region.mapping.bytes();
-            idle += if region.is_idle() {
-                region.mapping.bytes()
-            } else {
-                0
-            };
+            idle += if region.is_idle() { region.mapping.bytes() } else { 0 };
         }
         let cached: usize = self
             .cached
@@ -56,14 +44,8 @@ impl Store {
             .map(|large| unsafe { large.as_ref() }.mapping.bytes())
             .sum();
         assert_eq!(self.idle, idle + cached, "idle bytes");
-        assert!(
-            self.reserved >= reserved + cached + self.large_bytes,
-            "reserved bytes"
-        );
-        assert!(
-            self.large_out > 0 || self.reserved == reserved + cached,
-            "reserved bytes without large blocks"
-        );
+        assert!(self.reserved >= reserved + cached + self.large_bytes, "reserved bytes");
+        assert!(self.large_out > 0 || self.reserved == reserved + cached, "reserved bytes without large blocks");
         assert_eq!(self.out, used + self.large_out, "blocks out");
         assert_eq!(live, used_bytes + self.large_bytes, "live bytes");
         self.check_bins(spans);
@@ -75,10 +57,7 @@ impl Store {
         for (class, &bin) in self.bins.iter().enumerate() {
             let (mut prev, mut span, mut empty) = (ptr::null_mut::<Span>(), bin, 0);
             while !span.is_null() {
-                assert!(
-                    spans.remove(&span.addr()),
-                    "a bin links something that is no span with room"
-                );
+                assert!(spans.remove(&span.addr()), "a bin links something that is no span with room");
                 // SAFETY: it was among the live spans.
                 unsafe {
                     assert_eq!(usize::from((*span).class), class);
@@ -89,11 +68,7 @@ impl Store {
             }
             assert!(empty <= 1, "{empty} empty spans of class {class}");
         }
-        assert!(
-            spans.is_empty(),
-            "{} spans with room in no bin",
-            spans.len()
-        );
+        assert!(spans.is_empty(), "{} spans with room in no bin", spans.len());
     }
 
     /// The buckets link exactly the chunks with free slices.
@@ -101,10 +76,7 @@ impl Store {
         for (bucket, &first) in self.buckets.iter().enumerate() {
             let (mut prev, mut chunk) = (ptr::null_mut::<Chunk>(), first);
             while !chunk.is_null() {
-                assert!(
-                    chunks.remove(&chunk.addr()),
-                    "a bucket links something that is no chunk"
-                );
+                assert!(chunks.remove(&chunk.addr()), "a bucket links something that is no chunk");
                 // SAFETY: it was among the live chunks.
                 unsafe {
                     assert_eq!(bucket_of((*chunk).longest), bucket);
@@ -141,10 +113,7 @@ unsafe fn check_chunk(
         assert_eq!((*chunk).head.large, 0);
         let runs = (*chunk).runs;
         assert_eq!((*chunk).longest, runs.longest());
-        assert!(
-            (0..HEADER_SLICES).all(|slice| !runs.has(slice)),
-            "the header's slices are free"
-        );
+        assert!((0..HEADER_SLICES).all(|slice| !runs.has(slice)), "the header's slices are free");
         let mut slice = HEADER_SLICES;
         while slice < SLICES {
             if runs.has(slice) {
@@ -156,9 +125,7 @@ unsafe fn check_chunk(
             let end = slice + layout::span_slices(class);
             assert_eq!(usize::from((*span).first), slice);
             assert!(end <= SLICES);
-            assert!(
-                (slice..end).all(|at| !runs.has(at) && usize::from((*chunk).first[at]) == slice)
-            );
+            assert!((slice..end).all(|at| !runs.has(at) && usize::from((*chunk).first[at]) == slice));
             check_span(span);
             assert_eq!((*span).linked, (*span).used < (*span).blocks);
             if (*span).linked {
@@ -187,28 +154,14 @@ unsafe fn check_span(span: *mut Span) {
         let mut seen = HashSet::new();
         let mut free = (*span).free;
         while !free.is_null() {
-            let offset = free
-                .addr()
-                .checked_sub(base)
-                .expect("a free block lies before its span");
+            let offset = free.addr().checked_sub(base).expect("a free block lies before its span");
             let place = offset / layout::class_bytes(class);
-            assert_eq!(
-                offset % layout::class_bytes(class),
-                0,
-                "a free block between two places"
-            );
-            assert!(
-                place < usize::from((*span).fresh),
-                "a free block that was never handed out"
-            );
+            assert_eq!(offset % layout::class_bytes(class), 0, "a free block between two places");
+            assert!(place < usize::from((*span).fresh), "a free block that was never handed out");
             assert!(seen.insert(place), "a block is free twice");
             free = (*free).next;
         }
-        assert_eq!(
-            seen.len() + usize::from((*span).used),
-            usize::from((*span).fresh),
-            "a block was lost"
-        );
+        assert_eq!(seen.len() + usize::from((*span).used), usize::from((*span).fresh), "a block was lost");
     }
 }
 
@@ -220,12 +173,7 @@ mod tests {
     use std::ptr::NonNull;
 
     fn store() -> Store {
-        Store::new(StoreOptions {
-            map: MapOptions::default(),
-            region_chunks: 1,
-            slack: 0,
-            per_block: false,
-        })
+        Store::new(StoreOptions { map: MapOptions::default(), region_chunks: 1, slack: 0, per_block: false })
     }
 
     /// Allocates two blocks of 64 bytes and frees the second.

@@ -60,11 +60,7 @@ pub(crate) fn class_of(bytes: usize) -> Option<usize> {
 /// Bytes of a block of `class`.
 #[inline]
 pub(crate) fn class_bytes(class: usize) -> usize {
-    if class < 8 {
-        (class + 1) * UNIT
-    } else {
-        ((9 + class % 8) << (class / 8 - 1)) * UNIT
-    }
+    if class < 8 { (class + 1) * UNIT } else { ((9 + class % 8) << (class / 8 - 1)) * UNIT }
 }
 
 /// `bytes` rounded up to whole units, at least one: the block size where classes are not used.

@@ -95,29 +95,18 @@ impl Mapping {
             if tail > 0 {
                 libc::munmap(base.add(bytes).cast(), tail);
             }
-            Ok(Mapping {
-                base: NonNull::new_unchecked(base),
-                bytes,
-                file: None,
-            })
+            Ok(Mapping { base: NonNull::new_unchecked(base), bytes, file: None })
         }
     }
 
     /// A shared mapping of a new file that has no name, so it vanishes with the mapping.
     fn backed(bytes: usize, options: &MapOptions) -> io::Result<Mapping> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
-        let directory = options
-            .directory
-            .as_deref()
-            .expect("called only with a directory");
+        let directory = options.directory.as_deref().expect("called only with a directory");
         let mapped = layout::with_room_to_align(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("kpg-arena-{}-{serial}", std::process::id()));
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+        let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         std::fs::remove_file(&path)?;
         file.set_len(mapped as u64)?;
         // SAFETY: the file was created by us a moment ago and has no name, so nobody else shortens or writes it.
@@ -134,11 +123,7 @@ impl Mapping {
         }
         // SAFETY: lead + bytes ≤ mapped; memmap2 never maps at null.
         let base = unsafe { NonNull::new_unchecked(raw.add(lead)) };
-        Ok(Mapping {
-            base,
-            bytes,
-            file: Some(map),
-        })
+        Ok(Mapping { base, bytes, file: Some(map) })
     }
 }
 
@@ -174,22 +159,8 @@ mod tests {
     #[test]
     fn mappings_are_aligned_and_writable() {
         let directory = Some(std::env::temp_dir());
-        for options in [
-            MapOptions {
-                huge_pages: true,
-                directory: None,
-            },
-            MapOptions {
-                huge_pages: false,
-                directory,
-            },
-        ] {
-            for bytes in [
-                page_bytes(),
-                3 * page_bytes(),
-                layout::CHUNK,
-                2 * layout::CHUNK,
-            ] {
+        for options in [MapOptions { huge_pages: true, directory: None }, MapOptions { huge_pages: false, directory }] {
+            for bytes in [page_bytes(), 3 * page_bytes(), layout::CHUNK, 2 * layout::CHUNK] {
                 let mapping = Mapping::new(bytes, true, &options).unwrap();
                 assert_eq!(mapping.base().addr().get() % layout::CHUNK, 0);
                 assert_eq!(mapping.bytes(), bytes + page_bytes());
@@ -206,10 +177,7 @@ mod tests {
     #[test]
     fn what_the_system_refuses_is_an_error() {
         assert!(Mapping::new(1 << 47, false, &MapOptions::default()).is_err());
-        let nowhere = MapOptions {
-            directory: Some("/nonexistent".into()),
-            ..MapOptions::default()
-        };
+        let nowhere = MapOptions { directory: Some("/nonexistent".into()), ..MapOptions::default() };
         assert!(Mapping::new(page_bytes(), false, &nowhere).is_err());
     }
 }

@@ -78,12 +78,8 @@ pub(crate) struct Orders {
     pub(crate) settle: Ordering,
 }
 
-const ORDERS: Orders = Orders {
-    push: Ordering::Release,
-    take: Ordering::Acquire,
-    close: Ordering::Release,
-    settle: Ordering::Release,
-};
+const ORDERS: Orders =
+    Orders { push: Ordering::Release, take: Ordering::Acquire, close: Ordering::Release, settle: Ordering::Release };
 
 /// The list, one per arena.
 #[derive(Debug)]
@@ -97,10 +93,7 @@ pub(crate) struct RemoteList {
 impl RemoteList {
     /// An empty, open list.
     pub(crate) fn new() -> RemoteList {
-        RemoteList {
-            head: AtomicPtr::new(std::ptr::null_mut()),
-            left: AtomicUsize::new(0),
-        }
+        RemoteList { head: AtomicPtr::new(std::ptr::null_mut()), left: AtomicUsize::new(0) }
     }
 
     /// Whether there was nothing to take a moment ago.
@@ -133,10 +126,7 @@ impl RemoteList {
             }
             // SAFETY: the block is the caller's until the CAS below succeeds.
             unsafe { (*block).next.with_mut(|next| *next = head) };
-            match self
-                .head
-                .compare_exchange_weak(head, block, orders.push, Ordering::Relaxed)
-            {
+            match self.head.compare_exchange_weak(head, block, orders.push, Ordering::Relaxed) {
                 Ok(_) => return Pushed::Queued,
                 Err(now) => head = now,
             }
@@ -171,10 +161,7 @@ impl RemoteList {
     /// and would not try a push between that look and the swap.
     pub(crate) fn take_with(&self, orders: Orders, mut each: impl FnMut(*mut Link)) {
         let mut block = self.head.swap(std::ptr::null_mut(), orders.take);
-        debug_assert!(
-            block != CLOSED,
-            "only the owner takes, and the owner closes last"
-        );
+        debug_assert!(block != CLOSED, "only the owner takes, and the owner closes last");
         while !block.is_null() {
             // SAFETY: what is on the list was given up by its pusher; the Acquire swap shows us its link. Each
             // link is followed before the block is passed on.
@@ -190,12 +177,7 @@ impl RemoteList {
         self.close_with(ORDERS, out, each)
     }
 
-    pub(crate) fn close_with(
-        &self,
-        orders: Orders,
-        mut out: usize,
-        mut each: impl FnMut(*mut Link),
-    ) -> bool {
+    pub(crate) fn close_with(&self, orders: Orders, mut out: usize, mut each: impl FnMut(*mut Link)) -> bool {
         loop {
             self.take_with(orders, |block| {
                 out -= 1;
@@ -205,12 +187,7 @@ impl RemoteList {
                 return true;
             }
             self.left.store(out, Ordering::Relaxed);
-            let closed = self.head.compare_exchange(
-                std::ptr::null_mut(),
-                CLOSED,
-                orders.close,
-                Ordering::Relaxed,
-            );
+            let closed = self.head.compare_exchange(std::ptr::null_mut(), CLOSED, orders.close, Ordering::Relaxed);
             if closed.is_ok() {
                 return false;
             }
@@ -221,9 +198,7 @@ impl RemoteList {
 #[cfg(all(loom, test))]
 impl Link {
     pub(crate) fn new() -> Link {
-        Link {
-            next: UnsafeCell::new(std::ptr::null_mut()),
-        }
+        Link { next: UnsafeCell::new(std::ptr::null_mut()) }
     }
 }
 

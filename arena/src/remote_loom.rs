@@ -12,12 +12,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
-const RIGHT: Orders = Orders {
-    push: Release,
-    take: Acquire,
-    close: Release,
-    settle: Release,
-};
+const RIGHT: Orders = Orders { push: Release, take: Acquire, close: Release, settle: Release };
 
 /// A block; the link comes first.
 #[repr(C)]
@@ -27,10 +22,7 @@ struct Block {
 }
 
 fn block(payload: u32) -> Sent {
-    Sent(Box::into_raw(Box::new(Block {
-        link: Link::new(),
-        payload: UnsafeCell::new(payload),
-    })))
+    Sent(Box::into_raw(Box::new(Block { link: Link::new(), payload: UnsafeCell::new(payload) })))
 }
 
 /// A block on its way to another thread.
@@ -65,10 +57,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 fn shared() -> Arc<Shared> {
-    Arc::new(Shared {
-        list: RemoteList::new(),
-        arena: UnsafeCell::new(true),
-    })
+    Arc::new(Shared { list: RemoteList::new(), arena: UnsafeCell::new(true) })
 }
 
 impl Shared {
@@ -81,12 +70,7 @@ impl Shared {
     /// Frees the arena.
     fn end(&self) {
         // SAFETY: loom checks that nobody uses it at the same time.
-        self.arena.with_mut(|alive| {
-            assert!(
-                unsafe { std::mem::replace(&mut *alive, false) },
-                "freed twice"
-            )
-        });
+        self.arena.with_mut(|alive| assert!(unsafe { std::mem::replace(&mut *alive, false) }, "freed twice"));
     }
 
     fn free(&self, block: Sent, orders: Orders) {
@@ -155,10 +139,7 @@ fn closes(orders: Orders) {
             })
             .into();
         shared.touch();
-        if shared
-            .list
-            .close_with(orders, 2, |link| assert!(collect(link) > 100))
-        {
+        if shared.list.close_with(orders, 2, |link| assert!(collect(link) > 100)) {
             shared.end();
         }
         for freer in freers {
@@ -173,10 +154,7 @@ fn closes(orders: Orders) {
 
 fn push(list: &RemoteList, block: Sent, orders: Orders) {
     // SAFETY: the block is this thread's, and given up; the list is never closed here.
-    assert_eq!(
-        unsafe { list.push_with(block.0.cast(), orders) },
-        Pushed::Queued
-    );
+    assert_eq!(unsafe { list.push_with(block.0.cast(), orders) }, Pushed::Queued);
 }
 
 /// The mutant that stores instead of comparing: it loses what came in between.
@@ -203,22 +181,13 @@ fn loom_closes() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_rejects_a_relaxed_push() {
-    pushes_arrive(
-        push,
-        Orders {
-            push: Relaxed,
-            ..RIGHT
-        },
-    );
+    pushes_arrive(push, Orders { push: Relaxed, ..RIGHT });
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_rejects_a_relaxed_take() {
-    one_pusher(Orders {
-        take: Relaxed,
-        ..RIGHT
-    });
+    one_pusher(Orders { take: Relaxed, ..RIGHT });
 }
 
 #[test]
@@ -230,17 +199,11 @@ fn loom_rejects_a_push_by_store() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_rejects_a_relaxed_close() {
-    closes(Orders {
-        close: Relaxed,
-        ..RIGHT
-    });
+    closes(Orders { close: Relaxed, ..RIGHT });
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_rejects_a_relaxed_settle() {
-    closes(Orders {
-        settle: Relaxed,
-        ..RIGHT
-    });
+    closes(Orders { settle: Relaxed, ..RIGHT });
 }

@@ -22,9 +22,7 @@ impl Runs {
 
     /// The first slice of the first free run of `count` or more.
     pub(crate) fn find(&self, count: usize) -> Option<usize> {
-        self.iter()
-            .find(|&(_, length)| length >= count)
-            .map(|(start, _)| start)
+        self.iter().find(|&(_, length)| length >= count).map(|(start, _)| start)
     }
 
     /// The length of the longest free run.
@@ -40,11 +38,7 @@ impl Runs {
     /// Marks a run as used.
     pub(crate) fn take(&mut self, start: usize, count: usize) {
         for (word, mask) in masks(start, count) {
-            debug_assert_eq!(
-                self.0[word] & mask,
-                mask,
-                "slices {start}+{count} taken twice"
-            );
+            debug_assert_eq!(self.0[word] & mask, mask, "slices {start}+{count} taken twice");
             self.0[word] &= !mask;
         }
     }

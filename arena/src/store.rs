@@ -131,10 +131,7 @@ impl Store {
 
     fn allocate_large(&mut self, size: usize) -> io::Result<NonNull<u8>> {
         // SAFETY: cached headers are mapped, and ours.
-        let found = self
-            .cached
-            .iter()
-            .rposition(|large| unsafe { large.as_ref() }.head.large == size);
+        let found = self.cached.iter().rposition(|large| unsafe { large.as_ref() }.head.large == size);
         let large = match found {
             Some(index) => {
                 let large = self.cached.remove(index);
@@ -156,19 +153,10 @@ impl Store {
         let mapping = Mapping::new(bytes, self.options.per_block, &self.options.map)?;
         self.reserved += mapping.bytes();
         let large = mapping.base().cast::<Large>();
-        let head = Head {
-            arena: self.arena,
-            large: size,
-        };
+        let head = Head { arena: self.arena, large: size };
         // SAFETY: the first page of the mapping is free, aligned, and as large as a header; the block begins
         // after it (`alone`).
-        unsafe {
-            large.write(Large {
-                head,
-                offset,
-                mapping,
-            })
-        };
+        unsafe { large.write(Large { head, offset, mapping }) };
         Ok(large)
     }
 
@@ -224,10 +212,7 @@ impl Store {
                 chunk = (*chunk).next;
             }
         }
-        self.buckets[bucket + 1..]
-            .iter()
-            .copied()
-            .find(|chunk| !chunk.is_null())
+        self.buckets[bucket + 1..].iter().copied().find(|chunk| !chunk.is_null())
     }
 
     /// Gives the next chunk a header, in a new region if need be.
@@ -241,21 +226,13 @@ impl Store {
         // first, through a raw place.
         unsafe {
             let region_mut = region.as_mut();
-            let chunk: *mut Chunk = region_mut
-                .mapping
-                .base()
-                .as_ptr()
-                .add(region_mut.fresh * CHUNK)
-                .cast();
+            let chunk: *mut Chunk = region_mut.mapping.base().as_ptr().add(region_mut.fresh * CHUNK).cast();
             region_mut.fresh += 1;
             if region_mut.fresh == region_mut.chunks {
                 self.fresh = ptr::null_mut();
             }
             (&raw mut (*chunk).region).write(region);
-            (&raw mut (*chunk).head).write(Head {
-                arena: self.arena,
-                large: 0,
-            });
+            (&raw mut (*chunk).head).write(Head { arena: self.arena, large: 0 });
             self.set_runs(chunk, Runs::all_but(HEADER_SLICES));
             Ok(chunk)
         }
@@ -267,13 +244,7 @@ impl Store {
         self.reserved += mapping.bytes();
         self.idle += mapping.bytes();
         let index = self.regions.len();
-        let region = Box::new(Region {
-            mapping,
-            chunks,
-            fresh: 0,
-            idle: chunks,
-            index,
-        });
+        let region = Box::new(Region { mapping, chunks, fresh: 0, idle: chunks, index });
         let region = NonNull::from(Box::leak(region));
         self.regions.push(region);
         self.fresh = region.as_ptr();

@@ -38,11 +38,7 @@ impl Store {
         self.cached.push(large);
         self.idle += bytes;
         // In the test mode nothing is reused, so that a use after the free is seen.
-        let keep = if self.options.per_block {
-            0
-        } else {
-            self.options.slack
-        };
+        let keep = if self.options.per_block { 0 } else { self.options.slack };
         while self.idle > keep && !self.cached.is_empty() {
             self.uncache(0);
         }
@@ -68,10 +64,7 @@ impl Store {
             if !((*span).prev.is_null() && (*span).next.is_null()) {
                 self.unlink_span(span);
                 let mut runs = (*chunk).runs;
-                runs.give(
-                    usize::from((*span).first),
-                    span_slices(usize::from((*span).class)),
-                );
+                runs.give(usize::from((*span).first), span_slices(usize::from((*span).class)));
                 self.set_runs(chunk, runs);
             }
             (*chunk).busy -= 1;
@@ -100,10 +93,7 @@ impl Store {
         // SAFETY: the region was leaked from a box when it was mapped, and is released once: its chunks leave
         // their buckets here and hold no span, so nothing leads to it afterwards.
         let region = unsafe { Box::from_raw(region.as_ptr()) };
-        assert_eq!(
-            region.idle, region.chunks,
-            "a region with blocks out can't be released"
-        );
+        assert_eq!(region.idle, region.chunks, "a region with blocks out can't be released");
         for index in 0..region.fresh {
             // SAFETY: the first `fresh` chunks have live headers.
             unsafe { self.forget_chunk(region.mapping.base().as_ptr().add(index * CHUNK).cast()) };

@@ -55,10 +55,7 @@ impl TagInner {
 
     fn charge_capped(&self, bytes: usize, cap: usize) -> Result<usize, OutOfMemory> {
         let fits = |word: usize| ((word & !1).saturating_add(bytes) <= cap).then(|| word + bytes);
-        match self
-            .word
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-        {
+        match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
             Ok(word) => Ok((word & !1) + bytes),
             Err(word) => Err(OutOfMemory {
                 requested: bytes,
@@ -78,9 +75,7 @@ impl TagInner {
 #[inline]
 pub(crate) unsafe fn discharge(tag: NonNull<TagInner>, bytes: usize) {
     // SAFETY: what is charged keeps the record alive, until this very subtraction.
-    let before = unsafe { tag.as_ref() }
-        .word
-        .fetch_sub(bytes, Ordering::Release);
+    let before = unsafe { tag.as_ref() }.word.fetch_sub(bytes, Ordering::Release);
     if before == bytes {
         // All that others did with the record happens before it is freed.
         fence(Ordering::Acquire);
@@ -114,9 +109,7 @@ impl Tag {
             cap: AtomicUsize::new(cap_bytes.unwrap_or(usize::MAX)),
             handles: AtomicUsize::new(1),
         });
-        Tag {
-            inner: NonNull::from(Box::leak(inner)),
-        }
+        Tag { inner: NonNull::from(Box::leak(inner)) }
     }
 
     fn inner(&self) -> &TagInner {
@@ -146,17 +139,12 @@ impl Tag {
 
     /// Changes the cap. One below what is live refuses what comes and takes nothing away.
     pub fn set_cap(&self, cap_bytes: Option<usize>) {
-        self.inner()
-            .cap
-            .store(cap_bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.inner().cap.store(cap_bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Makes it this thread's current tag until the guard is dropped, in place of the one before.
     pub fn enter(&self) -> EnteredTag {
-        EnteredTag {
-            before: current::swap_tag(Some(self.clone())),
-            here: PhantomData,
-        }
+        EnteredTag { before: current::swap_tag(Some(self.clone())), here: PhantomData }
     }
 
     /// Leaks the handle as a pointer.
@@ -190,10 +178,7 @@ impl Drop for Tag {
 
 impl fmt::Debug for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tag")
-            .field("name", &self.name())
-            .field("live_bytes", &self.live_bytes())
-            .finish()
+        f.debug_struct("Tag").field("name", &self.name()).field("live_bytes", &self.live_bytes()).finish()
     }
 }
 
@@ -225,9 +210,7 @@ mod tests {
         };
         let other = Buffer::<u64>::with_capacity(8);
         assert_eq!((tag.live_bytes(), tag.peak_bytes()), (64, 64));
-        std::thread::spawn(move || drop((buffer, other)))
-            .join()
-            .unwrap();
+        std::thread::spawn(move || drop((buffer, other))).join().unwrap();
         assert_eq!((tag.live_bytes(), tag.peak_bytes()), (0, 64));
     }
 
@@ -272,15 +255,8 @@ mod tests {
         let mut buffer = Buffer::<u64>::try_with_capacity(8).unwrap();
         let refused = Buffer::<u64>::try_with_capacity(16).unwrap_err();
         assert_eq!(refused.cause, Cause::TagCap);
-        assert_eq!(
-            (refused.requested, refused.live, refused.cap),
-            (128, 64, Some(128))
-        );
-        assert!(
-            refused
-                .to_string()
-                .contains("orders has 64 bytes live of at most 128")
-        );
+        assert_eq!((refused.requested, refused.live, refused.cap), (128, 64, Some(128)));
+        assert!(refused.to_string().contains("orders has 64 bytes live of at most 128"));
         tag.set_cap(None);
         buffer.reserve(16);
     }

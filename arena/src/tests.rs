@@ -24,22 +24,13 @@ quickcheck! {
 }
 
 fn small(name: &str) -> ArenaConfig {
-    ArenaConfig {
-        name: name.into(),
-        region_bytes: 1,
-        huge_pages: false,
-        ..ArenaConfig::default()
-    }
+    ArenaConfig { name: name.into(), region_bytes: 1, huge_pages: false, ..ArenaConfig::default() }
 }
 
 #[test]
 fn a_long_run_of_operations() {
     let mut g = Gen::new(64);
-    let count = if cfg!(debug_assertions) {
-        2_000
-    } else {
-        10_000
-    };
+    let count = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
     let ops: Vec<Op> = (0..count).map(|_| Op::arbitrary(&mut g)).collect();
     check(&ops, false);
 }
@@ -52,10 +43,7 @@ fn a_buffer_is_four_words_and_new_is_free() {
     let _entered = arena.enter();
     const EMPTY: Buffer<u64> = Buffer::new();
     let buffer = EMPTY;
-    assert_eq!(
-        (buffer.len(), buffer.capacity(), buffer.block_bytes()),
-        (0, 0, 0)
-    );
+    assert_eq!((buffer.len(), buffer.capacity(), buffer.block_bytes()), (0, 0, 0));
     assert_eq!(arena.stats().reserved_bytes, 0);
 }
 
@@ -105,30 +93,16 @@ fn values_without_a_size() {
     buffer.extend_from_slice(&[(); 24]);
     buffer.resize(2000, ());
     buffer.shrink_to_fit();
-    assert_eq!(
-        (buffer.len(), buffer.clone().len(), buffer.block_bytes()),
-        (2000, 2000, 0)
-    );
-    assert_eq!(
-        buffer.try_reserve(usize::MAX).unwrap_err().cause,
-        Cause::TooLarge
-    );
+    assert_eq!((buffer.len(), buffer.clone().len(), buffer.block_bytes()), (2000, 2000, 0));
+    assert_eq!(buffer.try_reserve(usize::MAX).unwrap_err().cause, Cause::TooLarge);
 }
 
 #[test]
 fn what_cannot_be_had_is_an_error() {
-    assert_eq!(
-        Buffer::<u64>::try_with_capacity(usize::MAX)
-            .unwrap_err()
-            .cause,
-        Cause::TooLarge
-    );
+    assert_eq!(Buffer::<u64>::try_with_capacity(usize::MAX).unwrap_err().cause, Cause::TooLarge);
     let mut buffer = Buffer::<u8>::new();
     buffer.push(1);
-    assert_eq!(
-        buffer.try_reserve(usize::MAX).unwrap_err().cause,
-        Cause::TooLarge
-    );
+    assert_eq!(buffer.try_reserve(usize::MAX).unwrap_err().cause, Cause::TooLarge);
     let refused = Buffer::<u8>::try_with_capacity(1 << 46).unwrap_err();
     assert!(matches!(refused.cause, Cause::System(_)), "{refused}");
     assert_eq!(buffer[..], [1]);
@@ -136,10 +110,7 @@ fn what_cannot_be_had_is_an_error() {
 
 #[test]
 fn the_cap_unwinds_with_a_typed_payload_and_the_buffer_stays_whole() {
-    let arena = Arena::new(ArenaConfig {
-        cap_bytes: Some(4096),
-        ..small("worker 3")
-    });
+    let arena = Arena::new(ArenaConfig { cap_bytes: Some(4096), ..small("worker 3") });
     let _entered = arena.enter();
     let mut buffer = Buffer::<u64>::new();
     let payload = catch_unwind(AssertUnwindSafe(|| {
@@ -149,10 +120,7 @@ fn the_cap_unwinds_with_a_typed_payload_and_the_buffer_stays_whole() {
     }))
     .unwrap_err();
     let refused = payload.downcast_ref::<OutOfMemory>().unwrap();
-    assert_eq!(
-        (refused.who.as_str(), refused.cap, refused.cause),
-        ("worker 3", Some(4096), Cause::ArenaCap)
-    );
+    assert_eq!((refused.who.as_str(), refused.cap, refused.cause), ("worker 3", Some(4096), Cause::ArenaCap));
     assert!(refused.to_string().contains("raise the arena's cap"));
     assert!(buffer.iter().copied().eq(0..buffer.len() as u64));
     assert!(buffer.len() * 8 <= 4096 && buffer.len() >= 128);
@@ -166,14 +134,8 @@ fn the_nth_allocation_fails_when_asked_to() {
     let arena = Arena::new(small("tested"));
     let _entered = arena.enter();
     arena.fail_after(3);
-    let held = [
-        Buffer::<u8>::with_capacity(1),
-        Buffer::<u8>::with_capacity(1),
-    ];
-    assert_eq!(
-        Buffer::<u8>::try_with_capacity(1).unwrap_err().cause,
-        Cause::Injected
-    );
+    let held = [Buffer::<u8>::with_capacity(1), Buffer::<u8>::with_capacity(1)];
+    assert_eq!(Buffer::<u8>::try_with_capacity(1).unwrap_err().cause, Cause::Injected);
     drop(Buffer::<u8>::with_capacity(1));
     arena.fail_after(1);
     arena.fail_after(0);
@@ -235,19 +197,9 @@ fn arenas_nest_and_guards_may_be_dropped_in_any_order() {
 
 #[test]
 fn many_threads_free_what_one_allocates() {
-    let arena = Arena::new(ArenaConfig {
-        slack_bytes: 0,
-        ..small("busy")
-    });
+    let arena = Arena::new(ArenaConfig { slack_bytes: 0, ..small("busy") });
     let tag = Tag::new("queue");
-    let (rounds, sizes) = (
-        if cfg!(debug_assertions) {
-            2_000u64
-        } else {
-            20_000
-        },
-        [1usize, 20, 300, 9_000, 200_000],
-    );
+    let (rounds, sizes) = (if cfg!(debug_assertions) { 2_000u64 } else { 20_000 }, [1usize, 20, 300, 9_000, 200_000]);
     std::thread::scope(|scope| {
         let mut queues = Vec::new();
         for _ in 0..3 {
@@ -263,10 +215,7 @@ fn many_threads_free_what_one_allocates() {
         let _tagged = tag.enter();
         for round in 0..rounds {
             let mut buffer = Buffer::new();
-            buffer.resize(
-                sizes[round as usize % 7 % sizes.len()] / (1 + round as usize % 3),
-                round,
-            );
+            buffer.resize(sizes[round as usize % 7 % sizes.len()] / (1 + round as usize % 3), round);
             queues[round as usize % 3].send((buffer, round)).unwrap();
         }
     });
@@ -280,10 +229,7 @@ fn many_threads_free_what_one_allocates() {
 fn blocks_outlive_their_arena() {
     for per_block in [false, true] {
         for _ in 0..50 {
-            let arena = Arena::new(ArenaConfig {
-                per_block,
-                ..small("gone")
-            });
+            let arena = Arena::new(ArenaConfig { per_block, ..small("gone") });
             let buffers: Vec<Buffer<u64>> = {
                 let _entered = arena.enter();
                 [1, 100, 20_000, 100_000].map(|len| {
@@ -294,30 +240,21 @@ fn blocks_outlive_their_arena() {
             }
             .into();
             let droppers = buffers.into_iter().map(|buffer| {
-                std::thread::spawn(move || {
-                    assert!(buffer.iter().all(|&value| value == buffer.len() as u64))
-                })
+                std::thread::spawn(move || assert!(buffer.iter().all(|&value| value == buffer.len() as u64)))
             });
             let droppers: Vec<_> = droppers.collect();
             drop(arena);
-            droppers
-                .into_iter()
-                .for_each(|dropper| dropper.join().unwrap());
+            droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         }
     }
 }
 
 #[test]
 fn idle_memory_goes_back_by_itself_beyond_the_slack() {
-    let arena = Arena::new(ArenaConfig {
-        slack_bytes: 4 << 20,
-        ..small("breathing")
-    });
+    let arena = Arena::new(ArenaConfig { slack_bytes: 4 << 20, ..small("breathing") });
     let _entered = arena.enter();
     for size in [10usize, 1000, 70_000, 400_000, 3_000_000] {
-        let held: Vec<Buffer<u8>> = (0..(64 << 20) / size.max(4096))
-            .map(|_| Buffer::with_capacity(size))
-            .collect();
+        let held: Vec<Buffer<u8>> = (0..(64 << 20) / size.max(4096)).map(|_| Buffer::with_capacity(size)).collect();
         arena.check_invariants();
         drop(held);
         let stats = arena.stats();
@@ -347,10 +284,7 @@ fn freed_blocks_are_reused() {
 
 #[test]
 fn regions_may_lie_in_files() {
-    let config = ArenaConfig {
-        backing_directory: Some(std::env::temp_dir()),
-        ..small("filed")
-    };
+    let config = ArenaConfig { backing_directory: Some(std::env::temp_dir()), ..small("filed") };
     let arena = Arena::new(config.clone());
     let _entered = arena.enter();
     let mut buffer = Buffer::<u64>::new();
@@ -360,15 +294,9 @@ fn regions_may_lie_in_files() {
     assert!(buffer.iter().copied().eq(0..200_000));
     arena.check_invariants();
     drop(buffer);
-    let nowhere = Arena::new(ArenaConfig {
-        backing_directory: Some("/nonexistent".into()),
-        ..config
-    });
+    let nowhere = Arena::new(ArenaConfig { backing_directory: Some("/nonexistent".into()), ..config });
     let _entered = nowhere.enter();
-    assert!(matches!(
-        Buffer::<u8>::try_with_capacity(1).unwrap_err().cause,
-        Cause::System(_)
-    ));
+    assert!(matches!(Buffer::<u8>::try_with_capacity(1).unwrap_err().cause, Cause::System(_)));
 }
 
 #[test]
@@ -411,10 +339,7 @@ fn is_fault(signal: Option<i32>) -> bool {
 #[test]
 fn the_test_mode_sees_overruns_and_uses_after_the_free() {
     for size in [1, 4096, 100_000, 3 << 20] {
-        let arena = Arena::new(ArenaConfig {
-            per_block: true,
-            ..small("guarded")
-        });
+        let arena = Arena::new(ArenaConfig { per_block: true, ..small("guarded") });
         let _entered = arena.enter();
         let mut buffer = Buffer::<u8>::with_capacity(size);
         let (start, capacity) = (buffer.as_mut_ptr(), buffer.capacity());

@@ -91,11 +91,7 @@ impl Column for Bools {
     }
     #[inline]
     fn get(&self, index: usize) -> bool {
-        assert!(
-            index < self.len,
-            "index {index} of a column of {}",
-            self.len
-        );
+        assert!(index < self.len, "index {index} of a column of {}", self.len);
         match self.constant {
             Some(value) => value,
             None => self.words[index / 64] >> (index % 64) & 1 == 1,
@@ -109,11 +105,7 @@ impl Column for Bools {
         self.push_bits(u64::from(value), 1);
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
-        assert!(
-            lower <= upper && upper <= other.len,
-            "range {lower}..{upper} of a column of {}",
-            other.len
-        );
+        assert!(lower <= upper && upper <= other.len, "range {lower}..{upper} of a column of {}", other.len);
         if let Some(constant) = self.constant {
             self.decode(constant);
         }
@@ -139,11 +131,7 @@ impl Column for Bools {
         if self.len == 0 || self.constant.is_some() {
             return;
         }
-        let ones: usize = self
-            .words
-            .iter()
-            .map(|word| word.count_ones() as usize)
-            .sum();
+        let ones: usize = self.words.iter().map(|word| word.count_ones() as usize).sum();
         if ones == 0 || ones == self.len {
             self.constant = Some(ones > 0);
             self.words = Buffer::new();
@@ -165,11 +153,7 @@ impl Column for Bools {
         }
         assert_eq!(self.words.len(), self.len.div_ceil(64));
         if !self.len.is_multiple_of(64) {
-            assert_eq!(
-                self.words[self.len / 64] >> (self.len % 64),
-                0,
-                "bits past the end"
-            );
+            assert_eq!(self.words[self.len / 64] >> (self.len % 64), 0, "bits past the end");
         }
     }
 }

@@ -47,10 +47,7 @@ struct Pair<T: Columnar> {
 
 impl<T: Columnar> Pair<T> {
     fn new() -> Self {
-        Pair {
-            column: T::Column::default(),
-            model: Vec::new(),
-        }
+        Pair { column: T::Column::default(), model: Vec::new() }
     }
 
     /// The column holds the model, and reads in every way agree.
@@ -65,10 +62,7 @@ impl<T: Columnar> Pair<T> {
             assert_eq!(T::reborrow(stored), T::reborrow(borrowed), "value {index}");
             assert_eq!(&<T as Columnar>::to_owned(stored), value);
             assert_eq!(T::hash(stored), T::hash(borrowed), "hash of {value:?}");
-            assert_eq!(
-                format!("{stored:?}").is_empty(),
-                format!("{borrowed:?}").is_empty()
-            );
+            assert_eq!(format!("{stored:?}").is_empty(), format!("{borrowed:?}").is_empty());
         }
     }
 }
@@ -119,8 +113,7 @@ fn step<T: Sample>(source: &mut Source<'_>, pairs: &mut [Pair<T>; 2]) {
             let len = that.model.len() as u64;
             let indices: Vec<u32> = (0..count).map(|_| (values.any() % len) as u32).collect();
             this.column.gather(&that.column, &indices);
-            this.model
-                .extend(indices.iter().map(|&i| that.model[i as usize].clone()));
+            this.model.extend(indices.iter().map(|&i| that.model[i as usize].clone()));
         }
         10 => {
             this.column.clear();

@@ -67,35 +67,23 @@ impl<T: Int> Encoding<T> {
 
     /// The values `lower..upper`, appended to `out`.
     pub(crate) fn decode_into(&self, lower: usize, upper: usize, out: &mut Buffer<T>) {
-        assert!(
-            lower <= upper && upper <= self.len(),
-            "range {lower}..{upper} of a column of {}",
-            self.len()
-        );
+        assert!(lower <= upper && upper <= self.len(), "range {lower}..{upper} of a column of {}", self.len());
         match self {
             Encoding::Plain(values) => out.extend_from_slice(&values[lower..upper]),
             Encoding::Stride { base, step, .. } => {
-                extend_with(out, upper - lower, |i| {
-                    T::from_key(base + step * (lower + i) as u64)
-                });
+                extend_with(out, upper - lower, |i| T::from_key(base + step * (lower + i) as u64));
             }
             Encoding::Narrow8 { base, deltas } => {
                 let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| {
-                    T::from_key(base + u64::from(deltas[i]))
-                });
+                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
             Encoding::Narrow16 { base, deltas } => {
                 let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| {
-                    T::from_key(base + u64::from(deltas[i]))
-                });
+                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
             Encoding::Narrow32 { base, deltas } => {
                 let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| {
-                    T::from_key(base + u64::from(deltas[i]))
-                });
+                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
         }
     }
@@ -140,10 +128,7 @@ impl<T: Int> Encoding<T> {
                     0 => (distance > 0) as u64 * upper as u64,
                     _ => distance.div_ceil(*step),
                 };
-                usize::try_from(index)
-                    .unwrap_or(upper)
-                    .max(lower)
-                    .min(upper)
+                usize::try_from(index).unwrap_or(upper).max(lower).min(upper)
             }
             Encoding::Narrow8 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
             Encoding::Narrow16 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
@@ -160,15 +145,9 @@ impl<T: Int> Encoding<T> {
                 let last = (upper - lower).saturating_sub(1) as u64;
                 append_bits(keys, 0, step * last, room, |i| step * i as u64)
             }
-            Encoding::Narrow8 { deltas, .. } => {
-                pack_slice(&deltas[lower..upper], room, keys, u64::from)
-            }
-            Encoding::Narrow16 { deltas, .. } => {
-                pack_slice(&deltas[lower..upper], room, keys, u64::from)
-            }
-            Encoding::Narrow32 { deltas, .. } => {
-                pack_slice(&deltas[lower..upper], room, keys, u64::from)
-            }
+            Encoding::Narrow8 { deltas, .. } => pack_slice(&deltas[lower..upper], room, keys, u64::from),
+            Encoding::Narrow16 { deltas, .. } => pack_slice(&deltas[lower..upper], room, keys, u64::from),
+            Encoding::Narrow32 { deltas, .. } => pack_slice(&deltas[lower..upper], room, keys, u64::from),
         }
     }
 
@@ -242,39 +221,22 @@ fn stride_of<T: Int>(values: &[T]) -> Option<(u64, u64)> {
 
 /// The least and the greatest key; `(u64::MAX, 0)` if there is none.
 fn key_range<T: Int>(values: &[T]) -> (u64, u64) {
-    values
-        .iter()
-        .fold((u64::MAX, 0), |(least, greatest), value| {
-            (least.min(value.key()), greatest.max(value.key()))
-        })
+    values.iter().fold((u64::MAX, 0), |(least, greatest), value| (least.min(value.key()), greatest.max(value.key())))
 }
 
-fn seek_narrow<D: Copy + Into<u64>>(
-    deltas: &[D],
-    base: u64,
-    key: u64,
-    lower: usize,
-    upper: usize,
-) -> usize {
+fn seek_narrow<D: Copy + Into<u64>>(deltas: &[D], base: u64, key: u64, lower: usize, upper: usize) -> usize {
     let Some(target) = key.checked_sub(base) else {
         return lower.min(upper);
     };
     gallop(upper, lower, |i| deltas[i].into() < target)
 }
 
-fn pack_slice<V: Copy>(
-    values: &[V],
-    room: u32,
-    keys: &mut [u64],
-    key: impl Fn(V) -> u64,
-) -> Packed {
+fn pack_slice<V: Copy>(values: &[V], room: u32, keys: &mut [u64], key: impl Fn(V) -> u64) -> Packed {
     debug_assert_eq!(values.len(), keys.len());
     let values = &values[..keys.len()];
     let (least, greatest) = values
         .iter()
-        .fold((u64::MAX, 0), |(least, greatest), &value| {
-            (key(value).min(least), key(value).max(greatest))
-        });
+        .fold((u64::MAX, 0), |(least, greatest), &value| (key(value).min(least), key(value).max(greatest)));
     append_bits(keys, least, greatest, room, |i| key(values[i]))
 }
 
@@ -285,23 +247,14 @@ fn collect<V: Copy, D: Copy + Default + 'static>(values: &[V], f: impl Fn(V) -> 
 }
 
 /// Appends `f(0) .. f(count - 1)`, through a small array so that the loop has no capacity check.
-pub(crate) fn extend_with<V: Copy + 'static>(
-    out: &mut Buffer<V>,
-    count: usize,
-    f: impl Fn(usize) -> V,
-) {
+pub(crate) fn extend_with<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, f: impl Fn(usize) -> V) {
     if count > 0 {
         let filler = f(0);
         extend_with_default(out, count, filler, f);
     }
 }
 
-fn extend_with_default<V: Copy + 'static>(
-    out: &mut Buffer<V>,
-    count: usize,
-    filler: V,
-    f: impl Fn(usize) -> V,
-) {
+fn extend_with_default<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, filler: V, f: impl Fn(usize) -> V) {
     const CHUNK: usize = 64;
     out.reserve(count);
     let mut done = 0;

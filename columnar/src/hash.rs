@@ -72,8 +72,7 @@ mod tests {
     /// Each input bit flips each output bit about half the time.
     #[test]
     fn avalanche() {
-        let hashes: [fn(u64) -> u64; 3] =
-            [mix, |x| hash_bytes(&x.to_le_bytes()), |x| combine(x, 7)];
+        let hashes: [fn(u64) -> u64; 3] = [mix, |x| hash_bytes(&x.to_le_bytes()), |x| combine(x, 7)];
         for hash in hashes {
             for bit in 0..64 {
                 let mut flips = [0u32; 64];

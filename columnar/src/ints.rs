@@ -18,9 +18,7 @@ pub struct Ints<T: Int> {
 
 impl<T: Int> Default for Ints<T> {
     fn default() -> Self {
-        Ints {
-            encoding: Encoding::Plain(Buffer::new()),
-        }
+        Ints { encoding: Encoding::Plain(Buffer::new()) }
     }
 }
 
@@ -245,9 +243,7 @@ macro_rules! columnar {
         }
     )* };
 }
-columnar!(
-    u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, char, F32, F64
-);
+columnar!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, char, F32, F64);
 
 #[cfg(test)]
 mod tests {
@@ -262,17 +258,8 @@ mod tests {
         let plain = column.bytes();
         column.seal();
         column.check_invariants();
-        assert!(
-            column.bytes() <= plain,
-            "{} sealed, {plain} plain",
-            column.bytes()
-        );
-        assert!(
-            values
-                .iter()
-                .enumerate()
-                .all(|(index, value)| column.get(index) == *value)
-        );
+        assert!(column.bytes() <= plain, "{} sealed, {plain} plain", column.bytes());
+        assert!(values.iter().enumerate().all(|(index, value)| column.get(index) == *value));
         (column.kind(), column.bytes())
     }
 
@@ -282,20 +269,14 @@ mod tests {
         let spread = |by: u64| -> Vec<u64> { (0..1000).map(|i| crate::mix(i) % by + 77).collect() };
         let within = |(kind, bytes): (EncodingKind, usize), width: usize| {
             // At most 1/8 of waste in a size class.
-            assert!(
-                (1000 * width..=1126 * width).contains(&bytes),
-                "{kind:?} of {bytes} bytes"
-            );
+            assert!((1000 * width..=1126 * width).contains(&bytes), "{kind:?} of {bytes} bytes");
             kind
         };
         assert_eq!(sealed::<u64>(&[]), (Plain, 0));
         assert_eq!(sealed(&[u64::MAX]), (Constant, 0));
         assert_eq!(sealed(&[-5i64; 100]), (Constant, 0));
         assert_eq!(sealed(&[1u64, u64::MAX]), (Stride, 0));
-        assert_eq!(
-            sealed(&(0..1000).map(|i| -500 + 3 * i).collect::<Vec<i32>>()),
-            (Stride, 0)
-        );
+        assert_eq!(sealed(&(0..1000).map(|i| -500 + 3 * i).collect::<Vec<i32>>()), (Stride, 0));
         assert_eq!(sealed(&['a', 'c', 'e']), (Stride, 0));
         assert_eq!(within(sealed(&spread(256)), 1), Narrow8);
         assert_eq!(within(sealed(&spread(257)), 2), Narrow16);
@@ -313,10 +294,7 @@ mod tests {
         let mut column = Ints::<u64>::default();
         column.push_values(&[5, 6, 7]);
         column.seal();
-        assert_eq!(
-            (column.as_plain(), column.as_stride()),
-            (None, Some((5, 1)))
-        );
+        assert_eq!((column.as_plain(), column.as_stride()), (None, Some((5, 1))));
         column.push(1);
         assert_eq!(column.as_plain(), Some(&[5, 6, 7, 1][..]));
     }

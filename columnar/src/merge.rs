@@ -110,15 +110,8 @@ impl KWay {
     /// A merge of one sorted range of each column.
     #[must_use]
     pub fn new(ranges: Vec<Range<usize>>) -> Self {
-        let unplaced = (0..ranges.len())
-            .filter(|&c| !ranges[c].is_empty())
-            .collect();
-        KWay {
-            ranges,
-            order: Vec::new(),
-            unplaced,
-            equal: Vec::new(),
-        }
+        let unplaced = (0..ranges.len()).filter(|&c| !ranges[c].is_empty()).collect();
+        KWay { ranges, order: Vec::new(), unplaced, equal: Vec::new() }
     }
 
     /// True iff all values have been emitted.
@@ -138,17 +131,8 @@ impl KWay {
     ///
     /// # Panics
     /// If a range does not lie in its column.
-    pub fn step<C: Column>(
-        &mut self,
-        columns: &[&C],
-        budget: usize,
-        mut emit: impl FnMut(KRun<'_>),
-    ) -> usize {
-        assert_eq!(
-            columns.len(),
-            self.ranges.len(),
-            "one range for each column"
-        );
+    pub fn step<C: Column>(&mut self, columns: &[&C], budget: usize, mut emit: impl FnMut(KRun<'_>)) -> usize {
+        assert_eq!(columns.len(), self.ranges.len(), "one range for each column");
         let mut spent = 0;
         while spent < budget {
             while let Some(column) = self.unplaced.pop() {
@@ -174,9 +158,7 @@ impl KWay {
                     self.ranges[column].start = position + 1;
                 }
             } else {
-                let limit = self.ranges[first]
-                    .end
-                    .min(lower.saturating_add(budget - spent));
+                let limit = self.ranges[first].end.min(lower.saturating_add(budget - spent));
                 let upper = match self.order.last() {
                     Some(&next) => {
                         let bound = columns[next].get(self.ranges[next].start);
@@ -184,20 +166,12 @@ impl KWay {
                     }
                     None => limit,
                 };
-                emit(KRun::One {
-                    column: first,
-                    lower,
-                    upper,
-                });
+                emit(KRun::One { column: first, lower, upper });
                 spent += upper - lower;
                 self.ranges[first].start = upper;
             }
             let ranges = &self.ranges;
-            let left = self
-                .equal
-                .iter()
-                .map(|&(c, _)| c)
-                .filter(|&c| !ranges[c].is_empty());
+            let left = self.equal.iter().map(|&(c, _)| c).filter(|&c| !ranges[c].is_empty());
             self.unplaced.extend(left);
         }
         spent

@@ -27,11 +27,7 @@ impl Offsets {
     #[inline]
     pub fn push(&mut self, end: usize) {
         let end = end as u64;
-        assert!(
-            end >= self.last,
-            "end {end} is before the last, {}",
-            self.last
-        );
+        assert!(end >= self.last, "end {end} is before the last, {}", self.last);
         self.ends.append(end);
         self.last = end;
     }
@@ -44,11 +40,7 @@ impl Offsets {
     #[must_use]
     pub fn bounds(&self, index: usize) -> (usize, usize) {
         let upper = self.ends.at(index) as usize;
-        let lower = if index == 0 {
-            0
-        } else {
-            self.ends.at(index - 1) as usize
-        };
+        let lower = if index == 0 { 0 } else { self.ends.at(index - 1) as usize };
         (lower, upper)
     }
 
@@ -59,11 +51,7 @@ impl Offsets {
     #[inline]
     #[must_use]
     pub fn start(&self, index: usize) -> usize {
-        if index == 0 {
-            0
-        } else {
-            self.ends.at(index - 1) as usize
-        }
+        if index == 0 { 0 } else { self.ends.at(index - 1) as usize }
     }
 
     /// The items of the lists `lower..upper` taken together.
@@ -90,9 +78,7 @@ impl Offsets {
                 let plain = &plain[lower..upper];
                 crate::encoding::extend_with(ends, plain.len(), |i| plain[i] - first + last);
             }
-            None => crate::encoding::extend_with(ends, upper - lower, |i| {
-                other.ends.at(lower + i) - first + last
-            }),
+            None => crate::encoding::extend_with(ends, upper - lower, |i| other.ends.at(lower + i) - first + last),
         }
         self.last += end as u64 - first;
     }
@@ -100,9 +86,7 @@ impl Offsets {
     /// The list that holds item `item`: the first that ends after it. Gallops from list `start`.
     #[must_use]
     pub fn list_of(&self, item: usize, start: usize) -> usize {
-        gallop(self.len(), start, |index| {
-            self.ends.at(index) <= item as u64
-        })
+        gallop(self.len(), start, |index| self.ends.at(index) <= item as u64)
     }
 
     /// The last end: the number of items.
@@ -173,10 +157,7 @@ impl Offsets {
         let mut before = 0;
         for index in 0..self.len() {
             let end = self.ends.at(index);
-            assert!(
-                before <= end,
-                "end {index} is {end}, the one before {before}"
-            );
+            assert!(before <= end, "end {index} is {end}, the one before {before}");
             before = end;
         }
         assert_eq!(before, self.last);

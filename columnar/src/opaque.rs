@@ -17,23 +17,7 @@ pub trait HeapSize {
 macro_rules! no_heap {
     ($($type:ty),*) => { $(impl HeapSize for $type {})* };
 }
-no_heap!(
-    (),
-    bool,
-    char,
-    u8,
-    u16,
-    u32,
-    u64,
-    u128,
-    usize,
-    i8,
-    i16,
-    i32,
-    i64,
-    i128,
-    isize
-);
+no_heap!((), bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
 impl HeapSize for String {
     fn heap_bytes(&self) -> usize {
@@ -82,10 +66,7 @@ pub struct Opaques<T> {
 
 impl<T> Default for Opaques<T> {
     fn default() -> Self {
-        Opaques {
-            values: Vec::new(),
-            heap_bytes: 0,
-        }
+        Opaques { values: Vec::new(), heap_bytes: 0 }
     }
 }
 
@@ -138,10 +119,7 @@ where
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let values = &other.values[lower..upper];
-        self.heap_bytes += values
-            .iter()
-            .map(|value| value.0.heap_bytes())
-            .sum::<usize>();
+        self.heap_bytes += values.iter().map(|value| value.0.heap_bytes()).sum::<usize>();
         self.values.extend_from_slice(values);
     }
     fn clear(&mut self) {

@@ -69,9 +69,7 @@ impl<C: Column> Column for Options<C> {
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let rows = [self.nones, self.somes.len()];
-        let [none, some] = self
-            .variants
-            .extend_from(&other.variants, lower, upper, rows);
+        let [none, some] = self.variants.extend_from(&other.variants, lower, upper, rows);
         self.nones += none.1 - none.0;
         self.somes.extend_from(&other.somes, some.0, some.1);
     }
@@ -98,8 +96,7 @@ impl<C: Column> Column for Options<C> {
         }
     }
     fn check_invariants(&self) {
-        self.variants
-            .check_invariants([self.nones, self.somes.len()]);
+        self.variants.check_invariants([self.nones, self.somes.len()]);
         self.somes.check_invariants();
     }
 }
@@ -137,13 +134,8 @@ impl<T: Columnar, E: Columnar> Columnar for Result<T, E> {
 }
 
 impl<C: Column, D: Column> Results<C, D> {
-    const LAYOUT: EnumLayout = EnumLayout::new(
-        1,
-        &[
-            (C::PREFIX_BITS, C::PREFIX_EXACT),
-            (D::PREFIX_BITS, D::PREFIX_EXACT),
-        ],
-    );
+    const LAYOUT: EnumLayout =
+        EnumLayout::new(1, &[(C::PREFIX_BITS, C::PREFIX_EXACT), (D::PREFIX_BITS, D::PREFIX_EXACT)]);
 }
 
 impl<C: Column, D: Column> Column for Results<C, D> {
@@ -177,9 +169,7 @@ impl<C: Column, D: Column> Column for Results<C, D> {
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let rows = [self.oks.len(), self.errs.len()];
-        let [ok, err] = self
-            .variants
-            .extend_from(&other.variants, lower, upper, rows);
+        let [ok, err] = self.variants.extend_from(&other.variants, lower, upper, rows);
         self.oks.extend_from(&other.oks, ok.0, ok.1);
         self.errs.extend_from(&other.errs, err.0, err.1);
     }
@@ -207,8 +197,7 @@ impl<C: Column, D: Column> Column for Results<C, D> {
         }
     }
     fn check_invariants(&self) {
-        self.variants
-            .check_invariants([self.oks.len(), self.errs.len()]);
+        self.variants.check_invariants([self.oks.len(), self.errs.len()]);
         self.oks.check_invariants();
         self.errs.check_invariants();
     }

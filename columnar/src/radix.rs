@@ -13,14 +13,7 @@ const WIDE_FROM: usize = 4096;
 /// How many passes, of digits how wide.
 fn plan(len: usize, bits: u32) -> (u32, u32) {
     let passes = bits.div_ceil(if len >= WIDE_FROM { WIDE } else { NARROW });
-    (
-        passes,
-        if passes == 0 {
-            0
-        } else {
-            bits.div_ceil(passes)
-        },
-    )
+    (passes, if passes == 0 { 0 } else { bits.div_ceil(passes) })
 }
 
 /// True iff radix passes are expected to beat comparing words.
@@ -51,11 +44,7 @@ pub(crate) fn sort_words(
     let radix = 1usize << width;
     let digit = |word: u64, pass: u32| (word >> (low + pass * width)) as usize & (radix - 1);
     // The last digit may be wider than what is left: bits above the key do not count.
-    let mask = if low + bits == u64::BITS {
-        u64::MAX
-    } else {
-        (1 << (low + bits)) - 1
-    };
+    let mask = if low + bits == u64::BITS { u64::MAX } else { (1 << (low + bits)) - 1 };
 
     counts.clear();
     for _ in 0..passes as usize * radix {
@@ -98,23 +87,13 @@ mod tests {
 
     fn check(words: &[u64], low: u32, bits: u32) {
         let key = |word: &u64| {
-            if bits == 0 {
-                0
-            } else {
-                *word >> low << (64 - bits) >> (64 - bits)
-            }
+            if bits == 0 { 0 } else { *word >> low << (64 - bits) >> (64 - bits) }
         };
         let mut expected = words.to_vec();
         expected.sort_by_key(key);
         let mut sorted = Buffer::new();
         sorted.extend_from_slice(words);
-        sort_words(
-            &mut sorted,
-            &mut Buffer::new(),
-            &mut Buffer::new(),
-            low,
-            bits,
-        );
+        sort_words(&mut sorted, &mut Buffer::new(), &mut Buffer::new(), low, bits);
         assert_eq!(&sorted[..], expected);
     }
 

@@ -15,11 +15,7 @@ pub struct Slice<'a, T: Columnar> {
 
 enum Repr<'a, T: Columnar> {
     Values(&'a [T]),
-    Part {
-        items: &'a T::Column,
-        lower: usize,
-        upper: usize,
-    },
+    Part { items: &'a T::Column, lower: usize, upper: usize },
 }
 
 impl<'a, T: Columnar> Slice<'a, T> {
@@ -27,22 +23,14 @@ impl<'a, T: Columnar> Slice<'a, T> {
     #[inline]
     #[must_use]
     pub fn from_values(values: &'a [T]) -> Self {
-        Slice {
-            repr: Repr::Values(values),
-        }
+        Slice { repr: Repr::Values(values) }
     }
 
     /// Views `items[lower..upper]`.
     #[inline]
     #[must_use]
     pub(crate) fn from_part(items: &'a T::Column, lower: usize, upper: usize) -> Self {
-        Slice {
-            repr: Repr::Part {
-                items,
-                lower,
-                upper,
-            },
-        }
+        Slice { repr: Repr::Part { items, lower, upper } }
     }
 
     /// Number of values.
@@ -71,16 +59,8 @@ impl<'a, T: Columnar> Slice<'a, T> {
     pub fn get(self, index: usize) -> T::Ref<'a> {
         match self.repr {
             Repr::Values(values) => values[index].borrow(),
-            Repr::Part {
-                items,
-                lower,
-                upper,
-            } => {
-                assert!(
-                    index < upper - lower,
-                    "index {index} of a list of {}",
-                    upper - lower
-                );
+            Repr::Part { items, lower, upper } => {
+                assert!(index < upper - lower, "index {index} of a list of {}", upper - lower);
                 items.get(lower + index)
             }
         }
@@ -90,11 +70,7 @@ impl<'a, T: Columnar> Slice<'a, T> {
     #[inline]
     #[must_use]
     pub fn iter(self) -> SliceIter<'a, T> {
-        SliceIter {
-            slice: self,
-            next: 0,
-            end: self.len(),
-        }
+        SliceIter { slice: self, next: 0, end: self.len() }
     }
 
     /// Copies the values out.
@@ -110,11 +86,7 @@ impl<'a, T: Columnar> Slice<'a, T> {
     pub(crate) fn append_to(self, column: &mut T::Column) {
         match self.repr {
             Repr::Values(values) => column.push_values(values),
-            Repr::Part {
-                items,
-                lower,
-                upper,
-            } => column.extend_from(items, lower, upper),
+            Repr::Part { items, lower, upper } => column.extend_from(items, lower, upper),
         }
     }
 }
@@ -126,11 +98,7 @@ impl<'a, T: Int + Columnar<Column = Ints<T>>> Slice<'a, T> {
     pub fn as_slice(self) -> Option<&'a [T]> {
         match self.repr {
             Repr::Values(values) => Some(values),
-            Repr::Part {
-                items,
-                lower,
-                upper,
-            } => items.as_plain().map(|all| &all[lower..upper]),
+            Repr::Part { items, lower, upper } => items.as_plain().map(|all| &all[lower..upper]),
         }
     }
 }
@@ -140,8 +108,7 @@ impl<'a> Slice<'a, u8> {
     #[inline]
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
-        self.as_slice()
-            .expect("items of lists of bytes are never encoded")
+        self.as_slice().expect("items of lists of bytes are never encoded")
     }
 }
 

@@ -54,11 +54,7 @@ impl Part {
     fn new(lower: usize, upper: usize) -> Self {
         let len = upper - lower;
         let index_bits = u64::BITS - (len as u64).saturating_sub(1).leading_zeros();
-        Part {
-            lower,
-            len,
-            index_bits,
-        }
+        Part { lower, len, index_bits }
     }
 
     /// The index in the low bits of a word, relative to `lower`.
@@ -97,19 +93,11 @@ impl Sorter {
     ///
     /// # Panics
     /// If the range does not lie in both columns or reaches beyond 2^32.
-    pub fn sort<D: Column, T: Column>(
-        &mut self,
-        data: &D,
-        times: &T,
-        lower: usize,
-        upper: usize,
-    ) -> &[u32] {
+    pub fn sort<D: Column, T: Column>(&mut self, data: &D, times: &T, lower: usize, upper: usize) -> &[u32] {
         let (part, _) = self.sort_part(data, times, lower, upper);
         let words = &self.words;
         self.order.clear();
-        extend_with(&mut self.order, words.len(), |i| {
-            (part.index(words[i]) + lower) as u32
-        });
+        extend_with(&mut self.order, words.len(), |i| (part.index(words[i]) + lower) as u32);
         &self.order
     }
 
@@ -150,13 +138,7 @@ impl Sorter {
     }
 
     /// Leaves the sorted words, and says what equal codes mean.
-    fn sort_part<D: Column, T: Column>(
-        &mut self,
-        data: &D,
-        times: &T,
-        lower: usize,
-        upper: usize,
-    ) -> (Part, Equal) {
+    fn sort_part<D: Column, T: Column>(&mut self, data: &D, times: &T, lower: usize, upper: usize) -> (Part, Equal) {
         assert!(
             lower <= upper && upper <= data.len() && upper <= times.len(),
             "range {lower}..{upper} of columns of {} and {}",
@@ -167,13 +149,7 @@ impl Sorter {
         let part = Part::new(lower, upper);
         zeros(&mut self.words, part.len);
         if part.len < 2 {
-            return (
-                part,
-                Equal {
-                    data: true,
-                    times: true,
-                },
-            );
+            return (part, Equal { data: true, times: true });
         }
         let code = data.pack(lower, upper, u64::BITS, &mut self.words);
         if code.exact && code.bits <= part.room() {
@@ -203,13 +179,7 @@ impl Sorter {
                 by_data.then_with(|| times.get(i).cmp(&times.get(j)))
             });
         }
-        (
-            part,
-            Equal {
-                data: false,
-                times: false,
-            },
-        )
+        (part, Equal { data: false, times: false })
     }
 
     /// From words that are exact codes of data, of `bits` bits in order of index: packs the times, sorts.
@@ -221,14 +191,9 @@ impl Sorter {
         }
         self.sort_by_code(part, bits + time.bits);
         if !time.exact {
-            self.break_ties(part, |_, a, b| {
-                times.get(a + lower).cmp(&times.get(b + lower))
-            });
+            self.break_ties(part, |_, a, b| times.get(a + lower).cmp(&times.get(b + lower)));
         }
-        Equal {
-            data: true,
-            times: time.exact,
-        }
+        Equal { data: true, times: time.exact }
     }
 
     /// From words sorted by the high bits of exact codes: leaves in `words` the rank of each code, in order of
@@ -258,12 +223,7 @@ impl Sorter {
             return;
         }
         if pays(part.len, bits) {
-            let Sorter {
-                words,
-                spare,
-                counts,
-                ..
-            } = self;
+            let Sorter { words, spare, counts, .. } = self;
             sort_words(words, spare, counts, part.index_bits, bits);
         } else {
             self.words.sort_unstable();
@@ -276,18 +236,14 @@ impl Sorter {
         let codes = &self.codes;
         for run in self.words.chunk_by_mut(|a, b| part.same_code(a, b)) {
             if run.len() > 1 {
-                run.sort_unstable_by(|&a, &b| {
-                    compare(codes, part.index(a), part.index(b)).then(a.cmp(&b))
-                });
+                run.sort_unstable_by(|&a, &b| compare(codes, part.index(a), part.index(b)).then(a.cmp(&b)));
             }
         }
     }
 
     /// The runs of at least two sorted words with equal codes.
     fn ties(&self, part: Part) -> impl Iterator<Item = &[u64]> {
-        self.words
-            .chunk_by(move |a, b| part.same_code(a, b))
-            .filter(|run| run.len() > 1)
+        self.words.chunk_by(move |a, b| part.same_code(a, b)).filter(|run| run.len() > 1)
     }
 }
 
@@ -343,13 +299,9 @@ mod tests {
             check(len, |i| (mix(i % 300), mix(!i)));
             check(len, |i| (mix(i % 300), (mix(!i) % 3, mix(i) % 2)));
             check(len, |i| (mix(i) >> 44, mix(!i) % 4));
-            check(len, |i| {
-                (if i % 97 == 0 { mix(i) } else { mix(i) >> 40 }, ())
-            });
+            check(len, |i| (if i % 97 == 0 { mix(i) } else { mix(i) >> 40 }, ()));
             check(len, |i| (format!("key {}", mix(i) % 500), mix(!i) % 4));
-            check(len, |i| {
-                ((mix(i) as u8, format!("{}", mix(!i) % 9)), mix(i) as i64)
-            });
+            check(len, |i| ((mix(i) as u8, format!("{}", mix(!i) % 9)), mix(i) as i64));
             check(len, |i| (i, -(i as i64)));
             check(len, |i| (7u32, u128::from(mix(i)) << 40));
         }

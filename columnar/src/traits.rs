@@ -152,12 +152,7 @@ pub trait Column: Default + Send + Sync + 'static {
 
     /// The first index in `lower..upper` whose value is not below `target`, else `upper`; the range must be
     /// sorted. Gallops: O(log distance).
-    fn seek(
-        &self,
-        lower: usize,
-        upper: usize,
-        target: <Self::Owned as Columnar>::Ref<'_>,
-    ) -> usize {
+    fn seek(&self, lower: usize, upper: usize, target: <Self::Owned as Columnar>::Ref<'_>) -> usize {
         let target = <Self::Owned as Columnar>::reborrow(target);
         gallop(upper, lower, |index| self.get(index) < target)
     }
@@ -184,18 +179,9 @@ pub trait Column: Default + Send + Sync + 'static {
 /// `least..=greatest`.
 #[doc(hidden)]
 #[inline]
-pub fn append_bits(
-    keys: &mut [u64],
-    least: u64,
-    greatest: u64,
-    room: u32,
-    code: impl Fn(usize) -> u64,
-) -> Packed {
+pub fn append_bits(keys: &mut [u64], least: u64, greatest: u64, room: u32, code: impl Fn(usize) -> u64) -> Packed {
     if least >= greatest {
-        return Packed {
-            bits: 0,
-            exact: true,
-        };
+        return Packed { bits: 0, exact: true };
     }
     let need = u64::BITS - (greatest - least).leading_zeros();
     let bits = need.min(room);
@@ -209,10 +195,7 @@ pub fn append_bits(
             *key = *key << bits | (code(i) - least) >> cut;
         }
     }
-    Packed {
-        bits,
-        exact: cut == 0,
-    }
+    Packed { bits, exact: cut == 0 }
 }
 
 /// Brings a prefix of `have` bits to `want` bits by dropping low bits, or leaves it if it is narrower.

@@ -13,10 +13,7 @@ struct Layout {
 }
 
 impl Layout {
-    const EMPTY: Layout = Layout {
-        bits: 0,
-        exact: true,
-    };
+    const EMPTY: Layout = Layout { bits: 0, exact: true };
 
     /// Bits the next field gets.
     const fn room(self, field_bits: u32) -> u32 {
@@ -31,10 +28,7 @@ impl Layout {
 
     const fn then(self, field_bits: u32, field_exact: bool) -> Layout {
         let room = self.room(field_bits);
-        Layout {
-            bits: self.bits + room,
-            exact: self.exact && field_exact && room == field_bits,
-        }
+        Layout { bits: self.bits + room, exact: self.exact && field_exact && room == field_bits }
     }
 }
 

@@ -45,11 +45,7 @@ impl Column for Units {
         self.0 += 1;
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
-        assert!(
-            lower <= upper && upper <= other.0,
-            "range {lower}..{upper} of a column of {}",
-            other.0
-        );
+        assert!(lower <= upper && upper <= other.0, "range {lower}..{upper} of a column of {}", other.0);
         self.0 += upper - lower;
     }
     fn clear(&mut self) {
@@ -65,10 +61,7 @@ impl Column for Units {
         0
     }
     fn pack(&self, _: usize, _: usize, _: u32, _: &mut [u64]) -> Packed {
-        Packed {
-            bits: 0,
-            exact: true,
-        }
+        Packed { bits: 0, exact: true }
     }
     fn gather(&mut self, _: &Self, indices: &[u32]) {
         self.0 += indices.len();

@@ -73,11 +73,7 @@ impl Variants {
         upper: usize,
         rows: [usize; K],
     ) -> [(usize, usize); K] {
-        assert!(
-            lower <= upper && upper <= other.len(),
-            "range {lower}..{upper} of a column of {}",
-            other.len()
-        );
+        assert!(lower <= upper && upper <= other.len(), "range {lower}..{upper} of a column of {}", other.len());
         self.tags.extend_from(&other.tags, lower, upper);
         self.slots.reserve(upper - lower);
         let mut ranges = [(0, 0); K];
@@ -89,8 +85,7 @@ impl Variants {
             }
             debug_assert_eq!(slot, range.1, "slots of one variant count up");
             range.1 += 1;
-            self.slots
-                .push((slot - range.0 + rows[usize::from(tag)]) as u64);
+            self.slots.push((slot - range.0 + rows[usize::from(tag)]) as u64);
         }
         ranges
     }
@@ -128,11 +123,7 @@ impl Variants {
         let mut seen = [0; K];
         for index in 0..self.len() {
             let (tag, slot) = self.get(index);
-            assert_eq!(
-                slot,
-                seen[usize::from(tag)],
-                "slot of value {index}, variant {tag}"
-            );
+            assert_eq!(slot, seen[usize::from(tag)], "slot of value {index}, variant {tag}");
             seen[usize::from(tag)] += 1;
         }
         assert_eq!(seen, rows, "rows of each variant");
@@ -169,11 +160,7 @@ impl EnumLayout {
         if room > u64::BITS - tag_bits {
             room = u64::BITS - tag_bits;
         }
-        EnumLayout {
-            bits: tag_bits + room,
-            exact,
-            room,
-        }
+        EnumLayout { bits: tag_bits + room, exact, room }
     }
 
     /// The prefix of a value, from that of its fields, which has `bits`.
@@ -182,10 +169,6 @@ impl EnumLayout {
     pub const fn prefix(self, tag: u8, fields: u64, bits: u32) -> u64 {
         let fields = fit(fields, bits, self.room);
         // A tag of no bits leaves room for 64, and is 0.
-        if self.room == u64::BITS {
-            fields
-        } else {
-            (tag as u64) << self.room | fields
-        }
+        if self.room == u64::BITS { fields } else { (tag as u64) << self.room | fields }
     }
 }

@@ -28,18 +28,13 @@ impl<T: Columnar> Vecs<T> {
 
 impl<T: Columnar> Default for Vecs<T> {
     fn default() -> Self {
-        Vecs {
-            items: T::Column::default(),
-            ends: Offsets::default(),
-        }
+        Vecs { items: T::Column::default(), ends: Offsets::default() }
     }
 }
 
 impl<T: Columnar> fmt::Debug for Vecs<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries((0..self.len()).map(|index| self.get(index)))
-            .finish()
+        f.debug_list().entries((0..self.len()).map(|index| self.get(index))).finish()
     }
 }
 

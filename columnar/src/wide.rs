@@ -46,11 +46,7 @@ pub struct Wide<T> {
 
 impl<T> Default for Wide<T> {
     fn default() -> Self {
-        Wide {
-            high: Ints::default(),
-            low: Ints::default(),
-            values: std::marker::PhantomData,
-        }
+        Wide { high: Ints::default(), low: Ints::default(), values: std::marker::PhantomData }
     }
 }
 
@@ -101,10 +97,7 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
             return high;
         }
         let low = self.low.pack(lower, upper, room - high.bits, keys);
-        Packed {
-            bits: high.bits + low.bits,
-            exact: low.exact,
-        }
+        Packed { bits: high.bits + low.bits, exact: low.exact }
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         self.high.gather(&other.high, indices);

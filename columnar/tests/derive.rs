@@ -1,4 +1,5 @@
 //! Types that derive `Columnar`: generated references and columns against the owned values.
+#![forbid(unsafe_code)]
 use kpg_columnar::{Column, Columnar};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Columnar)]
@@ -62,23 +63,13 @@ struct Many {
 #[test]
 fn a_stored_value_reads_like_an_owned_one() {
     let mut column = PersonColumn::default();
-    let person = Person {
-        name: "Ada".into(),
-        age: 36,
-        tags: vec![None, Some(3)],
-    };
+    let person = Person { name: "Ada".into(), age: 36, tags: vec![None, Some(3)] };
     column.push(person.borrow());
     let stored: PersonRef<'_> = column.get(0);
-    assert_eq!(
-        (stored.name, stored.age, stored.tags.get(1)),
-        ("Ada", 36, Some(3))
-    );
+    assert_eq!((stored.name, stored.age, stored.tags.get(1)), ("Ada", 36, Some(3)));
     assert_eq!(format!("{stored:?}"), format!("{person:?}"));
     assert_eq!(<Person as Columnar>::to_owned(stored), person);
-    let event: Event<String, u8> = Event::Set {
-        key: "k".into(),
-        value: 1,
-    };
+    let event: Event<String, u8> = Event::Set { key: "k".into(), value: 1 };
     assert_eq!(format!("{:?}", event.borrow()), format!("{event:?}"));
     assert_eq!(ColourRef::Blue, Colour::Blue.borrow());
     let _ = (Colour::Red, Colour::Green);
@@ -90,11 +81,7 @@ mod samples {
 
     impl Sample for Person {
         fn sample(values: &mut Values) -> Self {
-            Person {
-                name: Sample::sample(values),
-                age: Sample::sample(values),
-                tags: Sample::sample(values),
-            }
+            Person { name: Sample::sample(values), age: Sample::sample(values), tags: Sample::sample(values) }
         }
     }
     impl Sample for Point {
@@ -117,10 +104,7 @@ mod samples {
             match values.word() % 4 {
                 0 => Event::Stop,
                 1 => Event::Move(Sample::sample(values), Sample::sample(values)),
-                2 => Event::Set {
-                    key: K::sample(values),
-                    value: V::sample(values),
-                },
+                2 => Event::Set { key: K::sample(values), value: V::sample(values) },
                 _ => Event::Paint(Sample::sample(values)),
             }
         }
@@ -150,10 +134,7 @@ mod samples {
     }
     impl Sample for Product<u64, u32> {
         fn sample(values: &mut Values) -> Self {
-            Product {
-                outer: Sample::sample(values),
-                inner: Sample::sample(values),
-            }
+            Product { outer: Sample::sample(values), inner: Sample::sample(values) }
         }
     }
 }

@@ -16,7 +16,7 @@ usage: live_graph [FILE] [options]
 FILE is an edge list: a line is a source and a target, names or numbers, separated by a tab, a comma or blanks;
 lines that start with # are skipped. Without FILE: what depends on what in Debian 12.
 
-  -w, --workers N   workers, each pinned to a core (default: all cores)
+  -w, --workers N   workers, each pinned to a core (default: 2, or 1 where there is one core)
   --rounds N        rounds of changes after the graph is loaded (default: 1000)
   --seed N          seed of the changes; the same seed makes the same changes (default: 1)
   --adjacency       a line of FILE is a node and all its targets, separated by blanks
@@ -56,7 +56,7 @@ where
     I: IntoIterator,
     I::Item: Into<OsString>,
 {
-    let mut args = Args { file: None, form: Form::Edges, workers: cores, rounds: 1000, seed: 1 };
+    let mut args = Args { file: None, form: Form::Edges, workers: cores.clamp(1, 2), rounds: 1000, seed: 1 };
     let mut parser = Parser::from_args(words);
     while let Some(arg) = parser.next().map_err(sentence)? {
         match arg {
@@ -115,9 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_the_built_in_data_on_all_cores() {
-        let args = Args { file: None, form: Form::Adjacency, workers: 4, rounds: 1000, seed: 1 };
+    fn nothing_is_the_built_in_data_on_two_workers() {
+        let args = Args { file: None, form: Form::Adjacency, workers: 2, rounds: 1000, seed: 1 };
         assert_eq!(run(&[]), args);
+        let alone = parse(["-h"; 0], 1);
+        assert_eq!(alone, Ok(Command::Run(Args { workers: 1, ..args })));
     }
 
     #[test]

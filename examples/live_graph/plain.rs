@@ -96,16 +96,12 @@ impl Plain {
 
     /// (query, node): paths of exactly two edges lead from the query to the node.
     pub fn two_hop(&self, queries: &[u32]) -> Vec<(u32, u32)> {
-        let mut pairs = Vec::new();
-        for query in distinct(queries) {
-            let from = pairs.len();
-            for &middle in self.forward.of(query) {
-                pairs.extend(self.forward.of(middle).iter().map(|&node| (query, node)));
-            }
-            pairs[from..].sort_unstable();
-            pairs.dedup(); // what came before `from` is distinct and of other queries
-        }
-        pairs
+        two_hop(&self.forward, queries)
+    }
+
+    /// (query, node): paths of exactly two edges lead from the node to the query.
+    pub fn two_hop_users(&self, queries: &[u32]) -> Vec<(u32, u32)> {
+        two_hop(&self.backward, queries)
     }
 
     /// Everything the roots need: paths of any length lead there, of none to the roots themselves.
@@ -152,6 +148,19 @@ impl Plain {
     }
 }
 
+fn two_hop(adjacency: &Adjacency, queries: &[u32]) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::new();
+    for query in distinct(queries) {
+        let from = pairs.len();
+        for &middle in adjacency.of(query) {
+            pairs.extend(adjacency.of(middle).iter().map(|&node| (query, node)));
+        }
+        pairs[from..].sort_unstable();
+        pairs.dedup(); // what came before `from` is distinct and of other queries
+    }
+    pairs
+}
+
 fn reach_of_each(adjacency: &Adjacency, roots: &[u32]) -> Vec<(u32, u32)> {
     let mut seen = vec![false; adjacency.offsets.len() - 1];
     let mut pairs = Vec::new();
@@ -185,6 +194,7 @@ mod tests {
         let plain = small();
         assert_eq!(plain.out_degrees(), [(0, 1), (1, 1), (2, 2), (5, 1)]);
         assert_eq!(plain.two_hop(&[1, 0, 1, 6]), [(0, 2), (1, 0), (1, 3)]);
+        assert_eq!(plain.two_hop_users(&[3, 2, 5]), [(2, 0), (3, 1)]);
         assert_eq!(plain.needs(&[3, 5]), [3, 4, 5]);
         assert_eq!(plain.needed_by(&[3]), [0, 1, 2, 3]);
         assert_eq!(plain.needs_of_each(&[5, 3, 5]), [(3, 3), (5, 4), (5, 5)]);

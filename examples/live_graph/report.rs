@@ -76,11 +76,6 @@ impl Latencies {
         self.nanos.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.nanos.len()
-    }
-
     /// The nearest rank: the least of them that at least `fraction` of all do not exceed; `None` if there are none.
     ///
     /// # Panics
@@ -212,12 +207,12 @@ mod tests {
     #[test]
     fn quantiles_are_nearest_ranks() {
         let mut latencies = Latencies::default();
-        assert_eq!((latencies.len(), latencies.median(), latencies.p99()), (0, None, None));
+        assert_eq!((latencies.median(), latencies.p99()), (None, None));
         for nanos in (1..=200).rev() {
             latencies.record(Duration::from_nanos(nanos));
         }
         let nanos = |nanos| Some(Duration::from_nanos(nanos));
-        assert_eq!((latencies.len(), latencies.median(), latencies.p99()), (200, nanos(100), nanos(198)));
+        assert_eq!((latencies.median(), latencies.p99()), (nanos(100), nanos(198)));
         assert_eq!((latencies.quantile(0.0), latencies.quantile(1.0)), (nanos(1), nanos(200)));
     }
 

@@ -5,12 +5,13 @@
 #![forbid(unsafe_code)]
 
 use super::error::Error;
+use super::metrics::{Metrics, QueryBytes, QueryMetrics, Report, bytes_of};
 use super::subscription::Slot;
 use super::waiting::{self, Role};
-use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
+use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, QUANTUM, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox, ProgressEntry};
+use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
 use crate::runtime::{Setup, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use crate::trace::MergePolicy;
@@ -30,6 +31,7 @@ pub struct Config {
     pinned: bool,
     arena: ArenaConfig,
     merge_policy: MergePolicy,
+    quantum: usize,
     install_timeout: Duration,
 }
 
@@ -40,6 +42,7 @@ impl Default for Config {
             pinned: true,
             arena: ArenaConfig::default(),
             merge_policy: MergePolicy::default(),
+            quantum: QUANTUM as usize,
             install_timeout: Duration::from_secs(30),
         }
     }
@@ -71,6 +74,12 @@ impl Config {
         self.merge_policy = policy;
         self
     }
+    /// About how many updates an operator may touch before it yields, at least 1: less shortens steps, more shortens the
+    /// work as a whole. Tests set it to very little, so that everything yields everywhere.
+    pub fn quantum(mut self, updates: usize) -> Self {
+        self.quantum = updates.clamp(1, isize::MAX as usize / 8);
+        self
+    }
     /// How long an install waits for the slowest worker before it gives up with `Deadline`.
     pub fn install_timeout(mut self, timeout: Duration) -> Self {
         self.install_timeout = timeout;
@@ -87,7 +96,8 @@ struct Entry {
 struct Registry {
     next: DataflowId,
     queries: BTreeMap<DataflowId, Entry>,
-    stopping: bool,
+    /// How many commands there are, once the last of them is the stop.
+    stopping: Option<usize>,
 }
 
 struct Shared {
@@ -95,7 +105,6 @@ struct Shared {
     mailboxes: Arc<[Arc<Mailbox>]>,
     arenas: Vec<Arena>,
     registry: Mutex<Registry>,
-    live_workers: Monitor<usize>,
     install_timeout: Duration,
 }
 
@@ -126,17 +135,20 @@ impl Shared {
         }
     }
 
-    fn stop(&self) {
+    /// Sequences the stop; gives how many commands there are with it.
+    fn stop(&self) -> usize {
         let mut registry = self.registry.lock();
-        if std::mem::replace(&mut registry.stopping, true) {
-            return;
+        if let Some(count) = registry.stopping {
+            return count;
         }
         let queries: Vec<_> = std::mem::take(&mut registry.queries).into_values().collect();
-        self.append(Command::Stop);
+        let count = self.append(Command::Stop);
+        registry.stopping = Some(count);
         drop(registry);
         queries.iter().for_each(|entry| {
             entry.query.end(Ending::Shutdown);
         });
+        count
     }
 }
 
@@ -156,6 +168,7 @@ impl fmt::Debug for Engine {
 pub struct WorkerSeed {
     fabric: Box<dyn Fabric<Envelope, ProgressEntry> + Send>,
     setup: SeedSetup,
+    leaving: Leaving,
 }
 
 struct SeedSetup {
@@ -163,9 +176,14 @@ struct SeedSetup {
     engine: u64,
     index: usize,
     merge_policy: MergePolicy,
+    quantum: usize,
 }
 
 impl SeedSetup {
+    fn new(shared: &Arc<Shared>, engine: u64, index: usize, config: &Config) -> Self {
+        let Config { merge_policy, quantum, .. } = *config;
+        SeedSetup { shared: shared.clone(), engine, index, merge_policy, quantum }
+    }
     fn setup(&self) -> Setup {
         Setup {
             commands: self.shared.commands.clone(),
@@ -173,16 +191,19 @@ impl SeedSetup {
             arena: self.shared.arenas[self.index].clone(),
             engine: self.engine,
             defaults: Box::new(self.merge_policy),
+            quantum: self.quantum,
         }
     }
 }
 
-/// Counts a worker as gone when dropped, however its thread ends.
-struct Leaving(Arc<Shared>);
+/// Counts a worker as gone when dropped, however its thread ends, and if none ever starts it.
+struct Leaving {
+    shared: Arc<Shared>,
+    index: usize,
+}
 impl Drop for Leaving {
     fn drop(&mut self) {
-        *self.0.live_workers.lock() -= 1;
-        self.0.live_workers.notify_all();
+        self.shared.commands.leave(self.index);
     }
 }
 
@@ -197,7 +218,7 @@ impl WorkerSeed {
     pub fn start(self) -> HostedWorker {
         let worker = Rc::new(RefCell::new(Worker::new(self.fabric, self.setup.setup())));
         waiting::own(&worker);
-        HostedWorker { worker, _leaving: Leaving(self.setup.shared) }
+        HostedWorker { worker, _leaving: self.leaving }
     }
 }
 
@@ -238,7 +259,6 @@ fn prepare(config: &Config, unparkers: &[crate::sync::Unparker]) -> Result<Arc<S
         mailboxes,
         arenas: arenas.collect(),
         registry: Mutex::new(Registry::default()),
-        live_workers: Monitor::new(workers),
         install_timeout: config.install_timeout,
     }))
 }
@@ -284,7 +304,8 @@ impl Engine {
         let engine = unique();
         let seeds = ends.into_iter().enumerate().map(|(index, end)| WorkerSeed {
             fabric: Box::new(end),
-            setup: SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy },
+            setup: SeedSetup::new(&shared, engine, index, &config),
+            leaving: Leaving { shared: shared.clone(), index },
         });
         let seeds = seeds.collect();
         Ok((Engine { shared, threads: Vec::new() }, seeds))
@@ -301,10 +322,10 @@ impl Engine {
         let shared = prepare(&config, ends[0].unparkers())?;
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
-            let setup = SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy };
+            let setup = SeedSetup::new(&shared, engine, index, &config);
             let worker = Rc::new(RefCell::new(Worker::new(Box::new(end), setup.setup())));
             waiting::own(&worker);
-            HostedWorker { worker, _leaving: Leaving(shared.clone()) }
+            HostedWorker { worker, _leaving: Leaving { shared: shared.clone(), index } }
         });
         let workers = workers.collect();
         Ok((Engine { shared, threads: Vec::new() }, workers))
@@ -353,7 +374,7 @@ impl Engine {
         waiting::check_may_wait("install")?;
         let peers = self.workers();
         let mut registry = self.shared.registry.lock();
-        if registry.stopping {
+        if registry.stopping.is_some() {
             return Err(Error::Shutdown);
         }
         let id = registry.next;
@@ -433,30 +454,57 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
     }
 
-    /// Stops the workers, after what has been put in was taken, and waits for them.
+    /// Lets the workers come to rest, for at most three quarters of `timeout`; then stops them and waits for them.
+    ///
+    /// Says whether they came to rest: if so, whatever was put in before is in what handles show.
     ///
     /// # Errors
-    /// `Deadline`, if they had not stopped by then; they stop when they can.
-    pub fn shutdown(mut self, timeout: Duration) -> Result<Metrics, Error> {
+    /// `Deadline`, if they had not stopped by then; they stop when they can. `WouldBlock` inside a step.
+    pub fn shutdown(mut self, timeout: Duration) -> Result<Report, Error> {
         waiting::check_may_wait("shutdown")?;
-        let deadline = Instant::now() + timeout;
-        self.shared.stop();
-        waiting::wait(&self.shared.live_workers, Some(deadline), "all workers had stopped", |live| {
-            (*live == 0 || self.threads.is_empty()).then_some(Ok(()))
-        })
-        .inspect_err(|_| {
+        let start = Instant::now();
+        let drained = self.drain(start + timeout * 3 / 4);
+        let metrics = self.metrics();
+        let count = self.shared.stop();
+        if !self.shared.wait_executed(count, start + timeout) {
             // Not joined: they are not to hold up whoever drops the engine.
             self.threads.clear();
-        })?;
+            return Err(Error::Deadline { what: "all workers had stopped".to_string() });
+        }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        Ok(self.metrics())
+        Ok(Report { drained, metrics })
+    }
+
+    /// Waits until no worker has anything to do and nothing is on its way.
+    ///
+    /// Each may be at rest when it is looked at while a message wakes one after the other. So they are looked at over and
+    /// over: what all had received by one look is all that was sent by the next (Mattern's four counters, 1987).
+    fn drain(&self, deadline: Instant) -> bool {
+        let states = Arc::new(Monitor::new(vec![None; self.workers()]));
+        self.shared.append(Command::Drain(states.clone()));
+        let mut before = None;
+        loop {
+            let look = waiting::wait(&states, Some(deadline), "all workers had come to rest", |states| {
+                let all: Option<Vec<(u64, u64)>> = states.iter().copied().collect();
+                // To be seen afresh the next time.
+                all.inspect(|_| states.fill(None)).map(Ok)
+            });
+            let Ok(all) = look else { return false };
+            let (sent, received) = all.iter().fold((0, 0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+            if before == Some(sent) {
+                return true;
+            }
+            before = Some(received);
+            self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        }
     }
 }
 
@@ -510,39 +558,6 @@ where
     local.mailboxes.iter().for_each(|mailbox| mailbox.wake());
 }
 
-fn bytes_of(query: &crate::runtime::Query) -> QueryBytes {
-    QueryBytes { private: query.private.live_bytes(), shared: query.shared.live_bytes() }
-}
-
-/// The bytes of a query, on all workers.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct QueryBytes {
-    /// What it holds for itself.
-    pub private: usize,
-    /// The arrangements that it publishes.
-    pub shared: usize,
-}
-
-/// One query in the engine's metrics.
-#[derive(Clone, Debug)]
-pub struct QueryMetrics {
-    /// Its name.
-    pub name: String,
-    /// Its memory.
-    pub bytes: QueryBytes,
-    /// Whether it has ended, though it was not retired yet.
-    pub ended: bool,
-}
-
-/// What an engine's memory is used for.
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    /// The installed queries.
-    pub queries: Vec<QueryMetrics>,
-    /// Each worker's arena: reserved, live and peak bytes.
-    pub arenas: Vec<kpg_arena::Stats>,
-}
-
 /// An installed query. Dropping this leaves it installed; `retire` takes it down.
 pub struct Query {
     query: Arc<crate::runtime::Query>,
@@ -564,6 +579,11 @@ impl Query {
     /// Its memory.
     pub fn bytes(&self) -> QueryBytes {
         bytes_of(&self.query)
+    }
+
+    /// What it keeps of others' arrangements because it lags: who, from when on, about how many bytes.
+    pub fn lags(&self) -> Vec<Lag> {
+        self.query.lags()
     }
 
     /// The error that its handles give, if it has ended.
@@ -592,16 +612,14 @@ impl Query {
         waiting::check_may_wait("retire")?;
         let count = {
             let mut registry = self.shared.registry.lock();
-            if registry.stopping {
+            if registry.stopping.is_some() {
                 return Err(Error::Shutdown);
             }
             let all = importers(&registry, self.query.id);
-            if all.len() > 1 && !cascade {
-                let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported {
-                    query: self.query.name.clone(),
-                    by: by.map(|e| e.query.name.clone()).collect(),
-                });
+            // Those that are being installed have told the query already, and the registry not yet.
+            let by = self.query.importers();
+            if !by.is_empty() && !cascade {
+                return Err(Error::Imported { query: self.query.name.clone(), by });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;
@@ -630,4 +648,28 @@ fn importers(registry: &Registry, id: DataflowId) -> Vec<DataflowId> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A closure that panics once it has published and imported leaves nothing with the others on its worker.
+    #[test]
+    fn a_failed_install_withdraws_its_offers() {
+        let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+        let (_, published) =
+            engine.install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish()).unwrap();
+        let offers = || workers[0].worker.borrow().local().offers.borrow().len();
+        assert_eq!(offers(), 1);
+        for _ in 0..3 {
+            let failed = engine.install("failing", |scope| {
+                let imported = published.import(scope);
+                let _again = imported.as_collection(|k, v| (k, v)).arrange_by_key().publish();
+                std::panic::resume_unwind(Box::new("meant"));
+            });
+            assert!(matches!(failed, Err(Error::InstallPanicked { .. })));
+        }
+        assert_eq!(offers(), 1);
+    }
 }

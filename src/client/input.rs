@@ -30,7 +30,8 @@ pub(crate) const CAPACITY: usize = 1 << 20;
 struct Session<T> {
     /// None: the dataflow's first time, as long as that is not known.
     time: Option<T>,
-    follows: bool,
+    /// Under a number of its own, never used again: its place is.
+    follows: Option<u64>,
 }
 
 struct State<T: Timestamp, D: Columnar, R: Semigroup> {
@@ -42,6 +43,7 @@ struct State<T: Timestamp, D: Columnar, R: Semigroup> {
     queued: usize,
     capacity: usize,
     turn: usize,
+    followers: u64,
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
@@ -135,6 +137,7 @@ impl<'s, T: Timestamp> Scope<'s, T> {
                 queued: 0,
                 capacity,
                 turn: 0,
+                followers: 0,
             }),
             query: query.clone(),
             mailboxes: local.mailboxes.clone(),
@@ -143,7 +146,7 @@ impl<'s, T: Timestamp> Scope<'s, T> {
         });
         let waiter: std::sync::Weak<InputCore<T, D, R>> = Arc::downgrade(&core);
         query.register(waiter);
-        let session = core.state.lock().open(Session { time: None, follows: false });
+        let session = core.state.lock().open(Session { time: None, follows: None });
         let node = InputNode { core: core.clone(), worker: local.index, output, capabilities: CapabilitySet::new() };
         builder.finish(Interest::Held, node);
         let input = Input { core, session, time: None, follows: false, buffer: Updates::default() };
@@ -189,7 +192,7 @@ impl<T: Timestamp, D: Columnar> Node for Constant<T, D> {
             for (datum, _, diff) in updates.iter() {
                 at_first.push(datum, *self.capability.elements()[0].time(), diff);
             }
-            self.output.send(&self.capability, Rc::new(at_first));
+            self.output.send_all(&self.capability, at_first);
         }
         self.capability.clear();
         false
@@ -340,6 +343,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         self.flush()?;
         {
             let mut state = self.core.state.lock();
+            // One that follows may have been moved further meanwhile.
+            let time = if self.follows { state.time(self.session).join(&time) } else { time };
             let session = state.sessions[self.session].as_mut().expect("a live session's number");
             session.time = Some(time);
         }
@@ -349,7 +354,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     }
 
     /// From now on this session's time moves along with what `published` has complete, besides `advance_to`: for inputs
-    /// that seldom change, which would otherwise hold everything back.
+    /// that seldom change, which would otherwise hold everything back. It follows the last arrangement it was told to.
     ///
     /// # Errors
     /// As `flush`.
@@ -359,15 +364,23 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     {
         self.flush()?;
         self.follows = true;
-        self.core.state.lock().sessions[self.session].as_mut().expect("a live session's number").follows = true;
+        let number = {
+            let mut state = self.core.state.lock();
+            state.followers += 1;
+            let number = state.followers;
+            state.sessions[self.session].as_mut().expect("a live session's number").follows = Some(number);
+            number
+        };
         let core = Arc::downgrade(&self.core);
         let source = published.published().clone();
         let (session, shared) = (self.session, source.downgrade());
         let catch_up = move || {
-            let (Some(core), Some(complete)) = (core.upgrade(), shared.complete()) else { return };
-            if core.follow_to(session, &complete) {
+            let (Some(core), Some(complete)) = (core.upgrade(), shared.complete()) else { return false };
+            let Some(moved) = core.follow_to(session, number, &complete) else { return false };
+            if moved {
                 core.wake_workers();
             }
+            true
         };
         catch_up();
         source.on_change(Box::new(catch_up));
@@ -376,20 +389,18 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
-    /// Moves a session that follows up to the meet of a frontier; true iff it moved.
-    fn follow_to(&self, session: usize, complete: &Antichain<T>) -> bool {
-        let Some(to) = complete.elements().iter().copied().reduce(|a, b| a.meet(&b)) else { return false };
+    /// Moves a session up to the meet of a frontier, if it still follows under this number: whether it moved.
+    fn follow_to(&self, session: usize, number: u64, complete: &Antichain<T>) -> Option<bool> {
         let mut state = self.state.lock();
-        if !matches!(state.sessions.get(session), Some(Some(live)) if live.follows) {
-            return false;
-        }
+        state.sessions.get(session)?.as_ref().filter(|live| live.follows == Some(number))?;
+        let Some(to) = complete.elements().iter().copied().reduce(|a, b| a.meet(&b)) else { return Some(false) };
         let at = state.time(session);
         let to = at.join(&to);
         if to == at {
-            return false;
+            return Some(false);
         }
         state.sessions[session].as_mut().expect("just seen").time = Some(to);
-        true
+        Some(true)
     }
 }
 
@@ -425,8 +436,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
     fn clone(&self) -> Self {
         let mut state = self.core.state.lock();
         // One that follows may be further than it knows.
-        let time = state.sessions[self.session].as_ref().expect("a live session's number").time;
-        let session = state.open(Session { time, follows: false });
+        let time = if self.follows { Some(state.time(self.session)) } else { self.time };
+        let session = state.open(Session { time, follows: None });
         drop(state);
         Input { core: self.core.clone(), session, time, follows: false, buffer: Updates::default() }
     }
@@ -434,6 +445,10 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
     fn drop(&mut self) {
+        if self.core.query.ending().is_some() {
+            // Part of a time's updates may have been refused for that: closed now, the rest would pass for the whole.
+            return;
+        }
         if !self.buffer.is_empty() {
             // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
             let mut state = self.core.state.lock();

@@ -28,6 +28,8 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
     /// # Errors
     /// `Compacted`: hold history that you will read; `NotYet`; the query's end.
     pub fn snapshot_at(&self, time: &B::Time) -> Result<Snapshot<B>, Error> {
+        // Before it is tried: an end reaches the query first, and what it publishes a moment later.
+        Error::check(self.query())?;
         self.published().snapshot_at(time).map_err(|error| convert(error, self.query()))
     }
 
@@ -36,6 +38,7 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
     /// # Errors
     /// `NotYet`, if no time is complete; the query's end.
     pub fn snapshot(&self) -> Result<Snapshot<B>, Error> {
+        Error::check(self.query())?;
         self.published().snapshot().map_err(|error| convert(error, self.query()))
     }
 
@@ -75,6 +78,7 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
     /// # Errors
     /// `Compacted`, if it is folded already; the query's end.
     pub fn hold(&self, since: &B::Time) -> Result<Hold<B::Time>, Error> {
+        Error::check(self.query())?;
         let since = Antichain::from_elem(*since);
         self.published().hold(&since).map_err(|error| convert(error, self.query()))
     }

@@ -46,6 +46,15 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
         complete
     }
 
+    /// One reader less; what waits for none is freed.
+    fn leave(&mut self) {
+        self.readers -= 1;
+        if self.readers == 0 {
+            self.parts = Vec::new();
+            self.waiting = 0;
+        }
+    }
+
     /// Takes the updates of times at which `take` holds; sorted by (time, data), summed across shards.
     fn take(&mut self, take: impl Fn(&T) -> bool) -> Vec<(D, T, R)> {
         let mut taken = Updates::default();
@@ -97,7 +106,7 @@ struct SubscriptionCore<T: Timestamp, D: Columnar, R: Semigroup> {
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> SharedHandle for SubscriptionCore<T, D, R> {
     fn installed(&self) {
-        self.state.lock().readers -= 1;
+        self.state.lock().leave();
     }
 }
 
@@ -336,12 +345,7 @@ fn checked<D: Ord, T: Timestamp, R>(updates: Vec<(D, T, R)>, through: Antichain<
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Subscription<T, D, R> {
     fn drop(&mut self) {
-        let mut state = self.core.state.lock();
-        state.readers -= 1;
-        if state.readers == 0 {
-            state.parts = Vec::new();
-            state.waiting = 0;
-        }
+        self.core.state.lock().leave();
     }
 }
 

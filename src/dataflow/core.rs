@@ -42,6 +42,9 @@ impl ActiveSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.heap.borrow().is_empty()
     }
+    pub(crate) fn for_each(&self, f: impl FnMut(u32)) {
+        self.heap.borrow().iter().map(|Reverse(number)| *number).for_each(f);
+    }
 }
 
 /// Where user code runs now, to name it if it fails.
@@ -52,6 +55,32 @@ pub(crate) enum Running {
     Stage(u32),
 }
 
+/// The send from which messages at stages derive. What is still at a stage when a quantum is over is the producer's: its
+/// output port then holds the original stamp, until the last of what derives from it is through.
+pub(crate) struct Origin {
+    core: Rc<Core>,
+    location: Location,
+    stamp: Stamp,
+    held: Cell<bool>,
+}
+
+impl Origin {
+    /// Holds the original stamp at the producer's port from now on.
+    pub(crate) fn hold(&self) {
+        if !self.held.replace(true) {
+            self.stamp.elements().iter().for_each(|time| self.core.count_held(self.location, *time, 1));
+        }
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        if self.held.get() {
+            self.stamp.elements().iter().for_each(|time| self.core.count_held(self.location, *time, -1));
+        }
+    }
+}
+
 pub(crate) struct Core {
     pub(crate) id: DataflowId,
     pub(crate) local: Rc<Local>,
@@ -59,6 +88,10 @@ pub(crate) struct Core {
     pub(crate) nodes: ActiveSet,
     pub(crate) stages: ActiveSet,
     pub(crate) running: Cell<Running>,
+    /// Of the message that is being sent, or passed on by a stage.
+    pub(crate) origin: RefCell<Option<Rc<Origin>>>,
+    /// What stages may still do in this quantum, in updates.
+    pub(crate) stage_fuel: Cell<isize>,
     /// Capabilities held, by node: one that holds none needs to hear of no frontier.
     pub(crate) held: RefCell<Vec<i64>>,
     pub(crate) tracker: RefCell<Option<Tracker>>,
@@ -79,6 +112,8 @@ impl Core {
             nodes: ActiveSet::default(),
             stages: ActiveSet::default(),
             running: Cell::new(Running::Nothing),
+            origin: RefCell::default(),
+            stage_fuel: Cell::new(0),
             held: RefCell::default(),
             tracker: RefCell::default(),
             owners: RefCell::default(),
@@ -86,6 +121,24 @@ impl Core {
             scheduled: Cell::new(false),
             ended: Cell::new(false),
         })
+    }
+
+    /// Withdraws what this dataflow offered to others on its worker.
+    pub(crate) fn forget_offers(&self) {
+        self.local.offers.borrow_mut().retain(|offer, _| (offer >> 32) as u32 != self.id);
+    }
+
+    /// Sends by `push`, as a message of an output port at `stamp`.
+    pub(crate) fn send_from(self: &Rc<Self>, location: Location, stamp: &Stamp, push: impl FnOnce()) {
+        let origin = Origin { core: self.clone(), location, stamp: stamp.clone(), held: Cell::new(false) };
+        *self.origin.borrow_mut() = Some(Rc::new(origin));
+        push();
+        self.origin.borrow_mut().take();
+    }
+
+    /// Uses some of what stages may do in this quantum.
+    pub(crate) fn spend_on_stages(&self, updates: usize) {
+        self.stage_fuel.set(self.stage_fuel.get() - updates as isize);
     }
 
     /// Puts this dataflow on its worker's list, once.
@@ -98,10 +151,6 @@ impl Core {
     /// Told when the worker takes the dataflow off its list.
     pub(crate) fn unscheduled(&self) {
         self.scheduled.set(false);
-    }
-
-    pub(crate) fn rescheduled(&self) {
-        self.scheduled.set(true);
     }
 
     pub(crate) fn activate(&self, node: u32) {

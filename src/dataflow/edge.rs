@@ -6,10 +6,11 @@
 //! ```
 //! Stages run inside the producer's step, by a loop over their numbers: a stage's number is above those of the stages
 //! that feed it, so each runs once per batch of messages, and no chain is ever a recursion. Nothing is counted at a
-//! stage; a message is counted where it is queued at an input port, or sent to one.
+//! stage; a message is counted where it is queued at an input port, or sent to one. What is at a stage when the quantum
+//! is over is the producer's: see [`Origin`].
 #![forbid(unsafe_code)]
 
-use super::core::{Core, Stamp};
+use super::core::{Core, Origin, Stamp};
 use crate::progress::Location;
 use std::any::Any;
 use std::cell::RefCell;
@@ -55,21 +56,22 @@ impl<C: Payload> Outlet<C> {
 pub(crate) struct StageQueue<C> {
     core: Rc<Core>,
     stage: u32,
-    queue: RefCell<VecDeque<(Stamp, C)>>,
+    queue: RefCell<VecDeque<(Stamp, Rc<Origin>, C)>>,
 }
 
 impl<C> StageQueue<C> {
     pub(crate) fn new(core: &Rc<Core>, stage: u32) -> Rc<Self> {
         Rc::new(StageQueue { core: core.clone(), stage, queue: RefCell::default() })
     }
-    pub(crate) fn pop(&self) -> Option<(Stamp, C)> {
+    fn pop(&self) -> Option<(Stamp, Rc<Origin>, C)> {
         self.queue.borrow_mut().pop_front()
     }
 }
 
 impl<C: Payload> Consumer<C> for StageQueue<C> {
     fn push(&self, stamp: &Stamp, payload: C) {
-        self.queue.borrow_mut().push_back((stamp.clone(), payload));
+        let origin = self.core.origin.borrow().clone().expect("whatever is sent comes from an output port");
+        self.queue.borrow_mut().push_back((stamp.clone(), origin, payload));
         self.core.stages.insert(self.stage);
     }
 }
@@ -111,8 +113,10 @@ impl<C: Payload> Consumer<C> for PortQueue<C> {
 
 /// Something that runs inside a producer's step.
 pub(crate) trait Stage {
-    /// Passes on all that is queued.
-    fn run(&mut self);
+    /// Passes on what is queued while there is fuel, at least one message; true iff none is left.
+    fn run(&mut self) -> bool;
+    /// Has the producers of what is queued hold their stamps.
+    fn hold_origins(&self);
 }
 
 /// A stage that does one thing to each message.
@@ -122,10 +126,21 @@ pub(crate) struct EachMessage<C, F> {
 }
 
 impl<C: Payload, F: FnMut(Stamp, C)> Stage for EachMessage<C, F> {
-    fn run(&mut self) {
-        while let Some((stamp, payload)) = self.queue.pop() {
+    fn run(&mut self) -> bool {
+        let core = self.queue.core.clone();
+        while let Some((stamp, origin, payload)) = self.queue.pop() {
+            *core.origin.borrow_mut() = Some(origin);
             (self.each)(stamp, payload);
+            core.origin.borrow_mut().take();
+            core.spend_on_stages(1);
+            if core.stage_fuel.get() <= 0 {
+                return self.queue.queue.borrow().is_empty();
+            }
         }
+        true
+    }
+    fn hold_origins(&self) {
+        self.queue.queue.borrow().iter().for_each(|(_, origin, _)| origin.hold());
     }
 }
 

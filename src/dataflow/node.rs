@@ -44,7 +44,7 @@ pub(crate) trait Node {
     /// The frontier at a watched output port moved, and was propagated.
     fn output_moved(&mut self) {}
     /// Uses spare time; true iff more could be used.
-    fn idle(&mut self, _fuel: &mut Fuel) -> bool {
+    fn idle(&mut self) -> bool {
         false
     }
     /// Whether someone outside of the dataflow still reads what it keeps, though nothing can reach it any more. Asked
@@ -154,7 +154,7 @@ impl<T: Timestamp, C: Payload> OutputPort<T, C> {
             // A loop counter passed its maximum: what would be sent has no time.
             return;
         }
-        self.outlet.push(&stamp, payload);
+        self.core.send_from(self.location, &stamp, || self.outlet.push(&stamp, payload));
     }
     /// Retains the right to send at the times of a message taken in this step.
     pub fn retain(&self, token: &Token<T>, set: &mut CapabilitySet<T>) {

@@ -11,10 +11,10 @@
 use super::core::{Core, Running};
 use super::edge::{Receive, Stage};
 use super::install::{Agreement, InstallFault, InstallShared};
-use super::node::{Fuel, Node, QUANTUM};
+use super::node::{Fuel, Node};
 use super::scope::Build;
 use crate::order::Coords;
-use crate::progress::{ChangeBatch, Location, Tracker};
+use crate::progress::{ChangeBatch, Kind, Location, Tracker};
 use crate::runtime::{Changes, Ending, Failure, Query, Round, Runnable};
 use std::any::Any;
 use std::hash::Hasher;
@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 /// Node steps that one quantum of a dataflow takes at most.
 const STEPS: usize = 64;
+
+/// Updates that stages may pass on before others get their turn.
+const STAGE_QUANTA: isize = 4;
 
 pub(crate) struct NodeSlot {
     pub(crate) name: String,
@@ -85,13 +88,17 @@ impl Dataflow {
             merging: false,
             moved: Vec::new(),
             closed: Vec::new(),
-            unpropagated: false,
+            // Each port hears once of the frontier it is born with: that of a port which no source reaches never moves.
+            unpropagated: true,
             failed: false,
             imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
+        // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
+        build.finished.set(true);
         for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
             let scope = slot.outputs.first().or(slot.inputs.first());
             let len = scope.map_or(root_coordinates, |location| graph.coordinates(*location));
+            dataflow.moved.extend(slot.inputs.iter().chain(&slot.outputs));
             if let Some(logic) = &mut slot.logic {
                 logic.start(&widen(&first, len));
                 dataflow.core.activate(index as u32);
@@ -113,12 +120,9 @@ impl Dataflow {
         core.running.set(Running::Node(node));
         let _tag = self.install.query.private.enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut fuel = Fuel(QUANTUM);
+            let mut fuel = Fuel(core.local.quantum as isize);
             let again = logic.step(&mut fuel);
-            while let Some(stage) = core.stages.pop() {
-                core.running.set(Running::Stage(stage));
-                stages[stage as usize].1.run();
-            }
+            run_stages(&core, stages);
             again
         }));
         match outcome {
@@ -137,6 +141,21 @@ impl Dataflow {
                         self.closed.push(node);
                     }
                 }
+                Ok(())
+            }
+            Err(payload) => Err(self.fail(Failure::from_payload(payload))),
+        }
+    }
+
+    /// Goes on with what was left at stages when a quantum was over.
+    fn resume_stages(&mut self) -> Result<(), Ending> {
+        let core = self.core.clone();
+        let stages = &mut self.stages;
+        let _tag = self.install.query.private.enter();
+        match catch_unwind(AssertUnwindSafe(|| run_stages(&core, stages))) {
+            Ok(()) => {
+                core.running.set(Running::Nothing);
+                self.commit();
                 Ok(())
             }
             Err(payload) => Err(self.fail(Failure::from_payload(payload))),
@@ -193,23 +212,20 @@ impl Dataflow {
         if node == u32::MAX {
             return Ok(());
         }
-        let empty = {
+        let (empty, is_input) = {
             let tracker = self.core.tracker.borrow();
-            tracker.as_ref().expect("a dataflow that runs has a tracker").frontier(location).is_empty()
+            let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
+            (tracker.frontier(location).is_empty(), tracker.graph().kind(location) == Kind::Input)
         };
         let slot = &mut self.nodes[node as usize];
-        // Ports are numbered as they are made; a node may have thousands.
-        debug_assert!(slot.inputs.is_sorted());
-        let is_input = slot.inputs.binary_search(&location).is_ok();
-        if !is_input && slot.watched {
-            if let Some(logic) = slot.logic.as_mut() {
-                self.core.running.set(Running::Node(node));
-                let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
-                if let Err(payload) = outcome {
-                    return Err(self.fail(Failure::from_payload(payload)));
-                }
-                self.commit();
+        if let Some(logic) = slot.logic.as_mut().filter(|_| !is_input && slot.watched) {
+            self.core.running.set(Running::Node(node));
+            let _tag = self.install.query.private.enter();
+            let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
+            if let Err(payload) = outcome {
+                return Err(self.fail(Failure::from_payload(payload)));
             }
+            self.commit();
         }
         let slot = &self.nodes[node as usize];
         let holds = self.core.held.borrow().get(node as usize).is_some_and(|held| *held > 0);
@@ -223,12 +239,12 @@ impl Dataflow {
     }
 
     /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
-    fn release_closed(&mut self) {
+    fn release_closed(&mut self) -> Result<(), Ending> {
         let mut closed = std::mem::take(&mut self.closed);
         // Once for each of its ports that closed.
         closed.sort_unstable();
         closed.dedup();
-        let dropped: Vec<Box<dyn Node>> = {
+        let dropped: Vec<(u32, Box<dyn Node>)> = {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
             let nodes = &mut self.nodes;
@@ -240,17 +256,32 @@ impl Dataflow {
                     if !ports.all(|at| tracker.frontier(*at).is_empty()) || slot.logic.as_mut()?.is_read() {
                         return None;
                     }
-                    slot.logic.take()
+                    Some((node, slot.logic.take()?))
                 })
                 .collect()
         };
         self.closed = closed;
-        drop(dropped);
-        self.commit();
+        let mut outcome = Ok(());
+        for (node, logic) in dropped {
+            // It may own values whose drop is user code.
+            self.core.running.set(Running::Node(node));
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(logic))) {
+                outcome = Err(self.fail(Failure::from_payload(payload)));
+            }
+        }
+        if outcome.is_ok() {
+            self.core.running.set(Running::Nothing);
+            self.commit();
+        }
+        outcome
     }
 
     fn run(&mut self) -> Result<(), Ending> {
         for _ in 0..STEPS {
+            if !self.core.stages.is_empty() {
+                self.resume_stages()?;
+                continue;
+            }
             match self.core.nodes.pop() {
                 Some(node) => self.run_node(node)?,
                 None => {
@@ -264,10 +295,27 @@ impl Dataflow {
         }
         self.commit();
         if self.core.nodes.is_empty() && !self.unpropagated && !self.closed.is_empty() {
-            self.release_closed();
+            self.release_closed()?;
         }
         Ok(())
     }
+}
+
+/// Runs stages in the order of their numbers for a quantum; the producers of what is left hold its stamps.
+fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
+    core.stage_fuel.set(STAGE_QUANTA * core.local.quantum as isize);
+    while let Some(stage) = core.stages.pop() {
+        core.running.set(Running::Stage(stage));
+        let stage_of = &mut stages[stage as usize].1;
+        if !stage_of.run() {
+            core.stages.insert(stage);
+            break;
+        }
+        if core.stage_fuel.get() <= 0 {
+            break;
+        }
+    }
+    core.stages.for_each(|stage| stages[stage as usize].1.hold_origins());
 }
 
 /// A time of the root scope as one of a scope inside it.
@@ -314,14 +362,13 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
-        let active = outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty());
-        if active {
-            self.core.rescheduled();
+        if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty() || !self.core.stages.is_empty()) {
+            self.core.schedule();
         }
         if outcome.is_ok() && !self.core.mergers.is_empty() && !std::mem::replace(&mut self.merging, true) {
             self.core.local.mergers.borrow_mut().push(self.core.id);
         }
-        Round { changes, active, failed: outcome.err(), finished: false }
+        Round { changes, failed: outcome.err() }
     }
 
     fn idle(&mut self) -> bool {
@@ -331,8 +378,9 @@ impl Runnable for Dataflow {
         };
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
         self.core.running.set(Running::Node(node));
-        let mut fuel = Fuel(QUANTUM);
-        match catch_unwind(AssertUnwindSafe(|| logic.idle(&mut fuel))) {
+        // What it merges stays on the query's account, whoever's turn it was.
+        let _tag = self.install.query.private.enter();
+        match catch_unwind(AssertUnwindSafe(|| logic.idle())) {
             Ok(true) => self.core.mergers.insert(node),
             Ok(false) => {}
             Err(payload) => {
@@ -354,7 +402,6 @@ impl Drop for Dataflow {
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
         self.imported_by.drain(..).for_each(|forget| forget());
-        let id = self.core.id;
-        self.core.local.offers.borrow_mut().retain(|offer, _| (offer >> 32) as u32 != id);
+        self.core.forget_offers();
     }
 }

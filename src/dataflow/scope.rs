@@ -45,6 +45,20 @@ pub(crate) struct Build {
     offers: Cell<u32>,
     /// Run when the dataflow ends: it hears of nobody's batches any more.
     pub(crate) imported_by: RefCell<Vec<Box<dyn FnOnce()>>>,
+    /// Whether a dataflow came of it, which then sees to what it leaves.
+    pub(crate) finished: Cell<bool>,
+}
+
+impl Drop for Build {
+    fn drop(&mut self) {
+        if self.finished.get() {
+            return;
+        }
+        // The closure panicked, or the graph was refused: others on this worker are to forget it.
+        self.core.ended.set(true);
+        self.imported_by.get_mut().drain(..).for_each(|forget| forget());
+        self.core.forget_offers();
+    }
 }
 
 impl Build {
@@ -68,6 +82,7 @@ impl Build {
             handles: Cell::new(0),
             offers: Cell::new(0),
             imported_by: RefCell::default(),
+            finished: Cell::new(false),
         })
     }
 

@@ -16,7 +16,7 @@ use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
-    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, TraceHandle, TraceWriter, batch_from_sorted,
+    Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, SealBatch, TraceHandle, TraceWriter, start,
 };
 use kpg_columnar::Columnar;
 use std::cell::RefCell;
@@ -42,11 +42,19 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
 
     /// As `arrange_named`, with a merge policy of its own in place of the engine's.
     pub fn arrange_with(&self, name: &str, policy: Option<MergePolicy>) -> ArrangedByKey<'s, T, K, V, R> {
+        self.arrange_as(name, policy)
+    }
+
+    /// As `arrange_with`, in batches of another layout.
+    pub fn arrange_as<B>(&self, name: &str, policy: Option<MergePolicy>) -> Arranged<'s, TraceHandle<B>>
+    where
+        B: SealBatch<Key = K, Val = V, Time = T, Diff = R>,
+    {
         let mut builder = self.stream.scope.node(name);
         let input =
             exchanged(&mut builder, &self.stream, |(key, _): (K::Ref<'_>, V::Ref<'_>)| <K as Columnar>::hash(key));
         let (end, arranged) = Writing::new(&mut builder, policy);
-        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), end });
+        builder.finish(Interest::Held, Arrange { input, batcher: Batcher::new(), sealed: start(), end });
         arranged
     }
 }
@@ -66,6 +74,7 @@ pub(crate) struct Writing<T: Timestamp, B: MergeBatch<Time = T>> {
     importers: Importers,
     core: Rc<Core>,
     node: u32,
+    idle_fuel: usize,
 }
 
 impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
@@ -86,7 +95,18 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
         let node = builder.index;
-        (Writing { writer, output, capabilities: CapabilitySet::new(), importers, core, node }, arranged)
+        (
+            Writing {
+                writer,
+                output,
+                capabilities: CapabilitySet::new(),
+                importers,
+                core,
+                node,
+                idle_fuel: policy.idle_fuel,
+            },
+            arranged,
+        )
     }
 
     /// The last batch's upper bound.
@@ -117,35 +137,46 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.writer.borrow_mut().is_published()
     }
 
-    pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
+    /// Whether more merging is due than the policy allows to put off.
+    fn is_overdue(&self) -> bool {
+        self.writer.borrow().is_overdue()
+    }
+
+    /// Merges on for as long as the policy lets an idle worker; true iff work remains.
+    pub(crate) fn idle(&mut self) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
-        self.writer.borrow_mut().work(&mut fuel.0)
+        let mut fuel = isize::try_from(self.idle_fuel).unwrap_or(isize::MAX);
+        self.writer.borrow_mut().work(&mut fuel)
     }
 }
-struct Arrange<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
-    input: InputPort<T, Chunk<(K, V), T, R>>,
-    batcher: Batcher<(K, V), T, R>,
-    end: Writing<T, OrdBatch<K, V, T, R>>,
+struct Arrange<B: SealBatch> {
+    input: InputPort<B::Time, Chunk<(B::Key, B::Val), B::Time, B::Diff>>,
+    batcher: Batcher<(B::Key, B::Val), B::Time, B::Diff>,
+    /// The frontier up to which was sealed. While it stands, what is held need not be exact: nobody can pass it.
+    sealed: Antichain<B::Time>,
+    end: Writing<B::Time, B>,
 }
 
-impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V, T, R> {
+impl<B: SealBatch> Node for Arrange<B> {
     fn step(&mut self, _fuel: &mut Fuel) -> bool {
         let end = &mut self.end;
         while let Some((token, chunk)) = self.input.next() {
             end.output.retain(&token, &mut end.capabilities);
             self.batcher.push(owned(chunk));
         }
-        if self.batcher.is_empty() {
-            end.capabilities.clear();
+        let frontier = self.input.frontier();
+        if self.sealed == frontier {
             return false;
         }
-        let frontier = self.input.frontier();
-        if end.capabilities.elements().iter().any(|c| !frontier.less_equal(c.time())) {
-            let updates = self.batcher.seal(&frontier);
-            if let Some(updates) = updates {
-                let batch = batch_from_sorted(updates, end.upper(), frontier);
-                end.write(batch);
-            }
+        if !self.batcher.is_empty() && end.is_overdue() {
+            // Merges first: what is not sealed holds the frontier back, and so, in the end, whoever puts it in.
+            end.idle();
+            return true;
+        }
+        self.sealed = frontier.clone();
+        if let Some(updates) = self.batcher.seal(&frontier) {
+            let batch = B::seal(updates, end.upper(), frontier);
+            end.write(batch);
         }
         end.capabilities.must_downgrade(&self.batcher.frontier());
         false
@@ -153,8 +184,8 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Node for Arrange<K, V
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
-    fn idle(&mut self, fuel: &mut Fuel) -> bool {
-        self.end.idle(fuel)
+    fn idle(&mut self) -> bool {
+        self.end.idle()
     }
     fn is_read(&mut self) -> bool {
         self.end.is_published()
@@ -170,6 +201,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         let (mut output, stream) = builder.output();
         let mut batcher = Batcher::<D, T, R>::new();
         let mut capabilities = CapabilitySet::new();
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             crate::dataflow::Closure(move |_: &mut Fuel| {
@@ -177,10 +209,14 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     output.retain(&token, &mut capabilities);
                     batcher.push(owned(chunk));
                 }
-                if let Some(updates) = batcher.seal(&input.frontier()) {
-                    output.send(&capabilities, Rc::new(fitting(updates)));
+                let frontier = input.frontier();
+                if sealed_to != frontier {
+                    if let Some(updates) = batcher.seal(&frontier) {
+                        output.send_all(&capabilities, fitting(updates));
+                    }
+                    capabilities.must_downgrade(&batcher.frontier());
+                    sealed_to = frontier;
                 }
-                capabilities.must_downgrade(&batcher.frontier());
                 false
             }),
         );

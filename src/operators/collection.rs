@@ -4,7 +4,7 @@
 //! touches each update once. Closures read data through `Columnar::Ref`: plain values by value, others by reference.
 #![forbid(unsafe_code)]
 
-use crate::dataflow::{Scope, Stamp, Stream, Updates};
+use crate::dataflow::{OutputPort, Scope, Stamp, Stamped, Stream, Updates};
 use crate::order::{Abelian, DiffOverflow, Multiply, Product, Semigroup, Timestamp};
 use crate::progress::Summary;
 use kpg_columnar::{Column, Columnar};
@@ -33,6 +33,24 @@ pub(crate) fn owned<D: Columnar, T: Timestamp, R: Semigroup>(chunk: Chunk<D, T, 
     })
 }
 
+/// Updates that one message holds at most, where an operator makes many at once: what a stage does to one is not
+/// interrupted.
+const MESSAGE: usize = 4096;
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> OutputPort<T, Chunk<D, T, R>> {
+    /// Sends updates in messages of bounded size.
+    pub(crate) fn send_all(&mut self, at: &impl Stamped, updates: Updates<D, T, R>) {
+        if updates.len() <= MESSAGE {
+            return self.send(at, Rc::new(updates));
+        }
+        for start in (0..updates.len()).step_by(MESSAGE) {
+            let mut part = Updates::default();
+            part.extend_from(&updates, start, updates.len().min(start + MESSAGE));
+            self.send(at, Rc::new(part));
+        }
+    }
+}
+
 /// Consolidated updates that are to be sent on. A sum that does not fit was left apart; it ends the query with an error:
 /// in a loop what is apart would double in number each round.
 pub(crate) fn fitting<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<D, T, R>) -> Updates<D, T, R> {
@@ -59,9 +77,12 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         name: &str,
         mut f: impl FnMut(Updates<D, T, R>, &mut Updates<D2, T, R2>) + 'static,
     ) -> Collection<'s, T, D2, R2> {
+        let core = self.stream.scope.build.core.clone();
         Collection::new(self.stream.stage(name, move |stamp, chunk: Chunk<D, T, R>, outlet| {
             let mut out = Updates::default();
+            let taken = chunk.len();
             f(owned(chunk), &mut out);
+            core.spend_on_stages(taken.max(out.len()));
             if !out.is_empty() {
                 outlet.push(stamp, Rc::new(out));
             }
@@ -115,6 +136,15 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                     out.extend_from(&updates, start, end);
                 }
                 start = end + 1;
+            }
+        })
+    }
+
+    /// Only the updates at times for which `keep` holds.
+    pub(crate) fn filter_times(&self, keep: impl Fn(&T) -> bool + 'static) -> Self {
+        self.each("filter", move |updates, out| {
+            for (data, time, diff) in updates.iter().filter(|(_, time, _)| keep(time)) {
+                out.push(data, time, diff);
             }
         })
     }

@@ -26,21 +26,40 @@ impl<'s, Tr: Trace<Val = ()>> Arranged<'s, Tr> {
 
 impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
     /// Each datum as often as `f` says for how often it is there; `f` is not asked for what is not there.
+    ///
+    /// Where times are totally ordered, the output is derived from the counts alone; else it is kept, to be compared with.
     pub fn threshold<R2: Abelian>(&self, f: impl Fn(D::Ref<'_>, R) -> R2 + 'static) -> Collection<'s, T, D, R2> {
-        self.arrange_by_self().threshold_arranged("threshold", f).as_collection(|datum, ()| D::to_owned(datum))
+        self.threshold_named("threshold", f)
+    }
+
+    fn threshold_named<R2: Abelian>(
+        &self,
+        name: &str,
+        f: impl Fn(D::Ref<'_>, R) -> R2 + 'static,
+    ) -> Collection<'s, T, D, R2> {
+        let arranged = self.arrange_by_self();
+        if const { T::TOTAL } {
+            return arranged.map_counts(name, move |datum, count| {
+                let diff = f(datum, count);
+                (!diff.is_zero()).then(|| (<D as Columnar>::to_owned(datum), diff))
+            });
+        }
+        arranged.threshold_arranged(name, f).as_collection(|datum, ()| <D as Columnar>::to_owned(datum))
     }
 
     /// Each datum that is there, with its count.
     pub fn count(&self) -> Collection<'s, T, (D, R), i64> {
-        self.arrange_by_self().count_arranged().as_collection(|datum, count| (D::to_owned(datum), count))
+        let arranged = self.arrange_by_self();
+        if const { T::TOTAL } {
+            return arranged.map_counts("count", |datum, count| Some(((<D as Columnar>::to_owned(datum), count), 1)));
+        }
+        arranged.count_arranged().as_collection(|datum, count| (<D as Columnar>::to_owned(datum), count))
     }
 }
 
 impl<'s, T: Timestamp, D: Columnar, R: Abelian + Ord + From<i8>> Collection<'s, T, D, R> {
     /// Each datum that is there more than zero times, once.
     pub fn distinct(&self) -> Self {
-        let arranged = self.arrange_by_self();
-        let once = |_: D::Ref<'_>, count: R| if count > R::zero() { R::from(1) } else { R::zero() };
-        arranged.threshold_arranged("distinct", once).as_collection(|datum, ()| D::to_owned(datum))
+        self.threshold_named("distinct", |_, count: R| if count > R::zero() { R::from(1) } else { R::zero() })
     }
 }

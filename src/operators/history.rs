@@ -17,7 +17,7 @@ pub(crate) fn consolidate_times<T: Timestamp, R: Semigroup>(history: &mut Vec<(T
         history.retain(|(_, r)| !r.is_zero());
         return;
     }
-    history.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    history.sort_unstable_by_key(|update| update.0);
     let mut kept = 0;
     let mut start = 0;
     while start < history.len() {

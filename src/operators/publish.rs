@@ -9,19 +9,22 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
+use super::collection::Collection;
 use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
-use crate::order::{Antichain, Coords, Lattice, Timestamp};
-use crate::runtime::{DataflowId, Local, Mailbox, Query, Wake};
+use crate::order::{Antichain, Coords, Lattice, Semigroup, Timestamp};
+use crate::runtime::{DataflowId, Lag, Local, Mailbox, Query, Wake};
 use crate::trace::{
-    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, Published, Trace, TraceHandle, TraceWriter,
-    WeakTrace,
+    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
+    TraceWriter, WeakTrace,
 };
+use kpg_columnar::Columnar;
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Who on this worker hears of an arrangement's batches and ticks, and on whose account its bytes are.
 #[derive(Clone, Default)]
@@ -162,10 +165,11 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         drop(offers);
         build.install.note_import(self.core.query.id);
         self.core.query.add_importer(&build.install.query);
-        let trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
+        let mut trace = trace.filter(|_| self.core.query.ending().is_none()).unwrap_or_else(|| {
             scope.fail(InstallFault::Source(self.core.query.name.clone()));
             TraceWriter::new(MergePolicy::default()).1
         });
+        trace.set_owner(build.core.id);
         let published = self.core.published.clone();
         build.takes.borrow_mut().push(Box::new({
             let published = published.clone();
@@ -182,7 +186,14 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         }
         let first = Rc::new(OnceCell::new());
         let view = AsOfTrace::pending(trace.clone(), first.clone());
-        let node = Import { trace: Some(trace), published, output, worker: local.index, first, delivered: None };
+        let account = Account {
+            query: build.install.query.clone(),
+            source: self.core.query.name.clone(),
+            offer: self.core.offer,
+            looked: Instant::now(),
+        };
+        let worker = local.index;
+        let node = Import { trace: Some(trace), published, output, worker, first, delivered: None, account };
         let node = Importing { node, capabilities: CapabilitySet::new() };
         builder.finish(Interest::Held, node);
         Arranged { stream, trace: view, own: None }
@@ -197,6 +208,32 @@ struct Import<B: MergeBatch> {
     first: Rc<OnceCell<B::Time>>,
     /// The bound up to which batches have been delivered; none before the history was.
     delivered: Option<Antichain<B::Time>>,
+    account: Account,
+}
+
+/// Where it is noted what the importing query's readers keep of the source's memory.
+struct Account {
+    query: Arc<Query>,
+    source: String,
+    offer: u64,
+    looked: Instant,
+}
+
+/// How often it is noted: often enough for a cap, seldom enough to cost nothing.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Account {
+    fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>, worker: usize) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        let (since, bytes) = trace.lag_of(self.query.id, &published.default_since());
+        let lag = Lag { source: self.source.clone(), since: format!("{since:?}"), bytes };
+        if let Err(failure) = self.query.report_lag(self.offer, worker, lag) {
+            failure.raise();
+        }
+    }
 }
 
 struct Importing<B: MergeBatch> {
@@ -242,11 +279,66 @@ impl<B: MergeBatch + Send + Sync> Node for Importing<B> {
             trace.set_since(&Antichain::new());
             return true;
         }
+        node.account.look(trace, &node.published, node.worker);
         let frontier: Antichain<B::Time> = upper.elements().iter().map(|u| first.join(u)).collect();
         self.capabilities.must_downgrade(&frontier);
         if frontier.is_empty() {
             node.trace = None;
         }
         false
+    }
+}
+
+/// A published stream of changes: later dataflows see what changes from when they are installed, and no history.
+///
+/// It keeps a trace of what its importers have not taken yet, and nothing else. It stays published while a clone of it
+/// exists.
+pub struct PublishedStream<T: Timestamp, D: Columnar, R: Semigroup = i64> {
+    changes: PublishedArrangement<OrdBatch<D, (), T, R>>,
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for PublishedStream<T, D, R> {
+    fn clone(&self) -> Self {
+        PublishedStream { changes: self.changes.clone() }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> fmt::Debug for PublishedStream<T, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublishedStream of {:?}", self.changes.core.query)
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
+    /// Shares what changes here with dataflows installed later, consolidated, without a history.
+    ///
+    /// # Panics
+    /// If times are not totally ordered: "from now on" says nothing then.
+    pub fn publish_stream(&self) -> PublishedStream<T, D, R> {
+        assert!(T::TOTAL, "a stream is published from a time on, so times must be totally ordered");
+        let arranged = self.arrange_by_self();
+        let own = arranged.own.as_ref().and_then(|own| own.downcast_ref::<(Rc<RefCell<TraceWriter<_>>>, Importers)>());
+        let own: &(Rc<RefCell<TraceWriter<OrdBatch<D, (), T, R>>>>, Importers) = own.expect("stored with this type");
+        own.0.borrow_mut().keep_no_history();
+        PublishedStream { changes: arranged.publish() }
+    }
+}
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
+    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be.
+    ///
+    /// Fails the install as `PublishedArrangement::import` does.
+    pub fn import<'s>(&self, scope: &Scope<'s, T>) -> Collection<'s, T, D, R> {
+        let first = scope.build.first.clone();
+        let changes = self.changes.import(scope).as_collection(|datum, ()| <D as Columnar>::to_owned(datum));
+        changes.filter_times(move |time| {
+            let first = first.get().expect("a dataflow's first time is known before it runs");
+            time.to_coords() != *first
+        })
+    }
+
+    /// The query that publishes it.
+    pub fn query(&self) -> &Arc<Query> {
+        self.changes.query()
     }
 }

@@ -129,15 +129,16 @@ where
             self.round = Some((round, output));
             return true;
         }
+        let moved = self.limit() != round.limit;
         self.close_round(round.limit, output);
-        // What arrived meanwhile.
-        !self.input.is_empty()
+        // What arrived meanwhile; and what became due while the round was open: nobody will tell of that again.
+        moved || !self.input.is_empty()
     }
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
-    fn idle(&mut self, fuel: &mut Fuel) -> bool {
-        self.end.idle(fuel)
+    fn idle(&mut self) -> bool {
+        self.end.idle()
     }
     fn is_read(&mut self) -> bool {
         self.end.is_published()
@@ -161,15 +162,11 @@ where
             }
             fresh.extend(delivery.batches.iter().filter(|batch| !batch.is_empty()).cloned());
         }
-        let frontier = self.input.frontier();
-        let limit = match &self.acknowledged {
-            Some(upper) => upper.join(&frontier),
-            None => frontier.clone(),
-        };
+        let limit = self.limit();
         let due = self.pending.take_due(&limit);
         if fresh.is_empty() && due.is_empty() {
             self.end.capabilities.must_downgrade(&self.pending.frontier());
-            if frontier.is_empty() && self.pending.keys.is_empty() {
+            if self.input.frontier().is_empty() && self.pending.keys.is_empty() {
                 self.source = None;
             }
             return false;
@@ -186,6 +183,12 @@ where
         let positions = vec![0; fresh.len()];
         self.round = Some((Round { fresh, input, due, due_next: 0, positions, limit }, Updates::default()));
         true
+    }
+
+    /// Times not beyond it are complete in what was taken.
+    fn limit(&self) -> Antichain<Tr::Time> {
+        let frontier = self.input.frontier();
+        self.acknowledged.as_ref().map_or(frontier.clone(), |upper| upper.join(&frontier))
     }
 
     /// Looks at keys while there is fuel; true iff none is left.
@@ -205,7 +208,7 @@ where
         let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
         loop {
             let next_due = (*due_next < due.len()).then(|| due.data.get(*due_next));
-            let key = new.iter().filter_map(|c| c.key()).map(|k| Tr::Key::reborrow(k)).chain(next_due).min();
+            let key = new.iter().filter_map(|c| c.key()).map(Tr::Key::reborrow).chain(next_due).min();
             let Some(key) = key else { return true };
             if fuel.is_spent() {
                 for (cursor, position) in new.iter().zip(positions.iter_mut()) {
@@ -257,7 +260,7 @@ fn collect<'a, C: Cursor<'a>>(
 ) {
     for cursor in cursors {
         cursor.seek_key(key);
-        if !cursor.key().is_some_and(|k| C::Key::reborrow(k) == C::Key::reborrow(key)) {
+        if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
             continue;
         }
         while let Some(val) = cursor.val() {

@@ -43,7 +43,7 @@ impl<V: Copy + Ord, T: Timestamp, R: Semigroup> History<V, T, R> {
     }
 
     fn start(&mut self) {
-        self.edits.sort_by(|a, b| a.1.cmp(&b.1));
+        self.edits.sort_by_key(|edit| edit.1);
         self.next = 0;
         self.past.clear();
     }
@@ -65,7 +65,7 @@ impl<V: Copy + Ord, T: Timestamp, R: Semigroup> History<V, T, R> {
             *t = folded;
         }
         if changed && self.past.len() > 1 {
-            self.past.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+            self.past.sort_by_key(|edit| (edit.0, edit.1));
             consolidate_vals(&mut self.past);
         }
     }

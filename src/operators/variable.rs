@@ -17,7 +17,7 @@ use crate::dataflow::{CapabilitySet, Closure, Fuel, InputPort, Interest, NodeBui
 use crate::dataflow::{Token, Updates};
 use crate::order::{Abelian, Antichain, Coords, MAX_COORDINATES, Product, Timestamp};
 use crate::progress::Summary;
-use crate::trace::Batcher;
+use crate::trace::{Batcher, start};
 use kpg_columnar::Columnar;
 use std::rc::Rc;
 
@@ -97,6 +97,8 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
         let maxima = builder.scope.maxima();
         let mut batcher = Batcher::<D, Product<T, C>, R>::new();
         let mut capabilities = CapabilitySet::new();
+        // While this stands, what is held need not be exact: nobody can pass it.
+        let mut sealed_to = start();
         builder.finish(
             Interest::Held,
             Closure(move |_: &mut Fuel| {
@@ -114,18 +116,18 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
                 if let Some(port) = &mut source_port {
                     take(port);
                 }
-                if batcher.is_empty() {
-                    capabilities.clear();
-                    return false;
-                }
                 let mut limit = value_port.frontier();
                 if let Some(port) = &source_port {
                     limit.meet_with(&port.frontier());
                 }
+                if sealed_to == limit {
+                    return false;
+                }
+                sealed_to = limit.clone();
                 if let Some(updates) = batcher.seal(&limit) {
                     let stepped = stepped(fitting(updates), &maxima);
                     if !stepped.is_empty() {
-                        output.send(&capabilities, Rc::new(stepped));
+                        output.send_all(&capabilities, stepped);
                     }
                 }
                 let held: Antichain<Product<T, C>> =

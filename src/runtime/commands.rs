@@ -16,6 +16,9 @@ pub trait Install: Send + Sync {
     fn execute(&self, worker: &Rc<Local>);
 }
 
+/// While a worker has nothing to do: how much it has ever sent to others, and received.
+pub type AtRest = Option<(u64, u64)>;
+
 /// What every worker does, in the order of the log.
 #[derive(Clone)]
 pub enum Command {
@@ -23,6 +26,8 @@ pub enum Command {
     Install(DataflowId, Arc<dyn Install>),
     /// Free the dataflow of this number.
     End(DataflowId, Ending),
+    /// Tell, from now on, whether there is nothing to do: a flag for each worker.
+    Drain(Arc<Monitor<Vec<AtRest>>>),
     /// Stop stepping.
     Stop,
 }
@@ -68,7 +73,7 @@ impl CommandLog {
         let moved = log.executed[worker] != done;
         log.executed[worker] = done;
         if moved {
-            let all = log.executed_by_all();
+            let all = log.executed_by_all().min(log.dropped + log.commands.len());
             while log.dropped < all {
                 log.commands.pop_front();
                 log.dropped += 1;
@@ -80,6 +85,12 @@ impl CommandLog {
             self.inner.notify_all();
         }
         next
+    }
+
+    /// A worker has stopped, or is gone: nobody waits for it any more.
+    pub fn leave(&self, worker: usize) {
+        self.inner.lock().executed[worker] = usize::MAX;
+        self.inner.notify_all();
     }
 
     /// Whether a stop has been sequenced.

@@ -10,6 +10,7 @@ use crate::order::DiffOverflow;
 use crate::sync::Mutex;
 use kpg_arena::OutOfMemory;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -35,7 +36,12 @@ impl Failure {
                 Ok(error) => Failure::OutOfMemory(error.to_string()),
                 Err(payload) => match payload.downcast::<Failure>() {
                     Ok(failure) => *failure,
-                    Err(payload) => Failure::Panic(panic_text(&*payload)),
+                    Err(payload) => {
+                        let text = panic_text(&*payload);
+                        // A payload is foreign code, and its drop may panic too.
+                        quietly(move || drop(payload));
+                        Failure::Panic(text)
+                    }
                 },
             },
         }
@@ -44,6 +50,14 @@ impl Failure {
     /// Unwinds to the node that runs, which ends its query with this failure; no panic hook is run.
     pub fn raise(self) -> ! {
         std::panic::resume_unwind(Box::new(self))
+    }
+}
+
+/// Runs what may panic where nobody is to hear of it.
+pub(super) fn quietly(call: impl FnOnce()) {
+    if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)) {
+        // Its drop may panic as well: it is not run.
+        std::mem::forget(payload);
     }
 }
 
@@ -116,6 +130,18 @@ struct State {
     ending: Option<Ending>,
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
+    lags: BTreeMap<(u64, usize), Lag>,
+}
+
+/// What a query keeps of one worker's part of another query's arrangement, because it lags.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lag {
+    /// The query that publishes the arrangement.
+    pub source: String,
+    /// From where on this query still reads.
+    pub since: String,
+    /// About how many bytes could be folded without it.
+    pub bytes: usize,
 }
 
 impl fmt::Debug for Query {
@@ -141,6 +167,34 @@ impl Query {
         self.state.lock().ending.clone()
     }
 
+    /// Notes what the query keeps of arrangement `offer` on a worker.
+    ///
+    /// # Errors
+    /// If that, with what it keeps elsewhere and the bytes it holds for itself, is beyond its cap.
+    pub fn report_lag(&self, offer: u64, worker: usize, lag: Lag) -> Result<(), Failure> {
+        let mut state = self.state.lock();
+        if lag.bytes == 0 {
+            state.lags.remove(&(offer, worker));
+            return Ok(());
+        }
+        let text = format!("it keeps {} bytes of {:?} from {} on", lag.bytes, lag.source, lag.since);
+        state.lags.insert((offer, worker), lag);
+        let kept: usize = state.lags.values().map(|lag| lag.bytes).sum();
+        let own = self.private.live_bytes();
+        match self.private.cap_bytes() {
+            Some(cap) if kept + own > cap => Err(Failure::OutOfMemory(format!(
+                "its lag goes beyond its cap: {text}, in all {kept} bytes beside {own} of its own, the cap is {cap}: \
+                 advance its inputs, or let them follow"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it keeps of others' arrangements because it lags.
+    pub fn lags(&self) -> Vec<Lag> {
+        self.state.lock().lags.values().cloned().collect()
+    }
+
     /// Registers a waiter for the end; one that is dropped is forgotten.
     pub fn register(&self, waiter: Weak<dyn Wake>) {
         let mut state = self.state.lock();
@@ -157,6 +211,12 @@ impl Query {
         if !state.importers.iter().any(|w| std::ptr::eq(w.as_ptr(), Arc::as_ptr(importer))) {
             state.importers.push(Arc::downgrade(importer));
         }
+    }
+
+    /// The names of those that import from this query, or are being installed to, and have not ended.
+    pub fn importers(&self) -> Vec<String> {
+        let importers: Vec<_> = self.state.lock().importers.iter().filter_map(Weak::upgrade).collect();
+        importers.iter().filter(|importer| importer.ending().is_none()).map(|importer| importer.name.clone()).collect()
     }
 
     /// Ends the query, unless it has ended; wakes every waiter, and transitively its importers'. True iff this call

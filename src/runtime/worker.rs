@@ -10,11 +10,11 @@
 //! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
 #![forbid(unsafe_code)]
 
-use super::commands::{Command, CommandLog};
+use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
-use super::message::{DataflowId, Envelope, ProgressEntry};
+use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
-use crate::sync::{Mutex, Unparker};
+use crate::sync::{Monitor, Mutex, Unparker};
 use kpg_arena::Arena;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -48,13 +48,9 @@ impl Mailbox {
 #[derive(Default)]
 pub struct Round {
     /// Its change batch.
-    pub changes: super::message::Changes,
-    /// Whether it has more to do now.
-    pub active: bool,
+    pub changes: Changes,
     /// Set if user code failed.
     pub failed: Option<Ending>,
-    /// Whether nothing can ever happen in it again.
-    pub finished: bool,
 }
 
 /// A dataflow as its worker sees it.
@@ -67,7 +63,7 @@ pub trait Runnable {
     fn deliver(&mut self, channel: u32, payload: Box<dyn Any + Send>);
     /// Applies another worker's change batch.
     fn apply(&mut self, changes: &[(crate::progress::Location, crate::order::Coords, i64)]);
-    /// Runs for about one quantum; messages for others go to `Local::outgoing`.
+    /// Runs for about one quantum; messages for others go to `Local::outgoing`. Schedules itself if there is more to do.
     fn step(&mut self) -> Round;
     /// Merges on with spare time; true iff work remains.
     fn idle(&mut self) -> bool;
@@ -105,6 +101,8 @@ pub struct Local {
     pub engine: u64,
     /// What the floors above want at hand on each worker; they know its type.
     pub defaults: Box<dyn Any>,
+    /// About how many updates a node may touch in one step.
+    pub quantum: usize,
 }
 
 impl Local {
@@ -131,6 +129,8 @@ pub struct Setup {
     pub engine: u64,
     /// See [`Local::defaults`].
     pub defaults: Box<dyn Any>,
+    /// See [`Local::quantum`].
+    pub quantum: usize,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -147,17 +147,22 @@ pub struct Worker {
     fabric: AnyFabric,
     executed: usize,
     stopped: bool,
+    drain: Option<Arc<Monitor<Vec<AtRest>>>>,
+    // What it has ever sent and received, each to or from one other worker.
+    sent: u64,
+    received: u64,
     dataflows: BTreeMap<DataflowId, Slot>,
     unready: Vec<DataflowId>,
     // The number after the last one built or skipped: what comes for it or later ones waits.
     next_id: DataflowId,
-    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<Arc<ProgressEntry>>)>,
+    // Of an entry, the part at this index.
+    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<(Arc<ProgressEntry>, usize)>)>,
 }
 
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -173,12 +178,16 @@ impl Worker {
             arena,
             engine,
             defaults,
+            quantum,
         });
         Worker {
             local,
             fabric,
             executed: 0,
             stopped: false,
+            drain: None,
+            sent: 0,
+            received: 0,
             dataflows: BTreeMap::new(),
             unready: Vec::new(),
             next_id: 0,
@@ -194,6 +203,12 @@ impl Worker {
     /// This worker's number.
     pub fn index(&self) -> usize {
         self.local.index
+    }
+
+    /// What its dataflows share.
+    #[cfg(test)]
+    pub(crate) fn local(&self) -> &Rc<Local> {
+        &self.local
     }
 
     /// Whether the engine has told it to stop; a stopped worker's steps do nothing.
@@ -224,7 +239,20 @@ impl Worker {
             }
         }
         self.local.stepping.set(false);
-        busy || !self.local.active.borrow().is_empty()
+        busy |= !self.local.active.borrow().is_empty();
+        if self.drain.is_some() {
+            self.report_idle(!busy && !self.fabric.has_incoming());
+        }
+        busy
+    }
+
+    fn report_idle(&self, idle: bool) {
+        let Some(flags) = &self.drain else { return };
+        let state = idle.then_some((self.sent, self.received));
+        let was = std::mem::replace(&mut flags.lock()[self.local.index], state);
+        if was != state {
+            flags.notify_all();
+        }
     }
 
     /// Parks until woken or `timeout` has passed.
@@ -246,6 +274,7 @@ impl Worker {
                     self.release_early();
                 }
                 Command::End(id, ending) => self.end(id, ending),
+                Command::Drain(flags) => self.drain = Some(flags),
                 Command::Stop => {
                     self.stop();
                     break;
@@ -270,8 +299,8 @@ impl Worker {
             }
             let (id, (envelopes, entries)) = entry.remove_entry();
             envelopes.into_iter().for_each(|envelope| self.take_message(envelope));
-            for entry in entries {
-                self.take_changes(id, &entry);
+            for (entry, index) in entries {
+                self.take_changes(id, &entry[index].1);
             }
         }
     }
@@ -292,6 +321,7 @@ impl Worker {
         }
         self.local.offers.borrow_mut().clear();
         self.early.clear();
+        self.local.commands.leave(self.local.index);
     }
 
     fn take_wakes(&mut self) -> bool {
@@ -313,6 +343,7 @@ impl Worker {
         let mut incoming = Vec::new();
         self.fabric.receive(RECEIVE_LIMIT, &mut |item| incoming.push(item));
         let any = !incoming.is_empty();
+        self.received += incoming.len() as u64;
         for item in incoming {
             match item {
                 Incoming::Message { message, .. } => self.take_message(message),
@@ -331,19 +362,17 @@ impl Worker {
     }
 
     fn take_progress(&mut self, entry: &Arc<ProgressEntry>) {
-        // One pass: an entry may bring the changes of thousands of dataflows.
-        for (id, changes) in entry.iter() {
+        for (index, (id, changes)) in entry.iter().enumerate() {
             if *id >= self.next_id {
-                self.early.entry(*id).or_default().1.push(entry.clone());
-            } else if let Some(slot) = self.dataflows.get_mut(id) {
-                slot.dataflow.apply(changes);
+                self.early.entry(*id).or_default().1.push((entry.clone(), index));
+            } else {
+                self.take_changes(*id, changes);
             }
         }
     }
 
-    fn take_changes(&mut self, id: DataflowId, entry: &ProgressEntry) {
-        let Some(slot) = self.dataflows.get_mut(&id) else { return };
-        for (_, changes) in entry.iter().filter(|(other, _)| *other == id) {
+    fn take_changes(&mut self, id: DataflowId, changes: &Changes) {
+        if let Some(slot) = self.dataflows.get_mut(&id) {
             slot.dataflow.apply(changes);
         }
     }
@@ -378,9 +407,6 @@ impl Worker {
             if !round.changes.is_empty() && self.local.peers > 1 {
                 entry.push((id, round.changes));
             }
-            if round.active {
-                self.local.schedule(id);
-            }
             if let Some(ending) = round.failed {
                 slot.poisoned = true;
                 self.local.outgoing.borrow_mut().retain(|(_, envelope)| envelope.dataflow != id);
@@ -392,9 +418,11 @@ impl Worker {
         }
         for (to, envelope) in self.local.outgoing.borrow_mut().drain(..) {
             self.fabric.send(to, envelope);
+            self.sent += 1;
         }
         if !entry.is_empty() {
             self.fabric.broadcast(Arc::new(entry));
+            self.sent += self.local.peers as u64 - 1;
         }
         self.fabric.flush();
         busy
@@ -431,5 +459,5 @@ impl Drop for Worker {
 
 /// Drops a dataflow; a panic in a user's `Drop` is the user's, and must not take the worker along.
 fn drop_quietly(dataflow: Box<dyn Runnable>) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(dataflow)));
+    super::query::quietly(move || drop(dataflow));
 }

@@ -1,17 +1,21 @@
 //! Collects updates until their time has come, then gives them out sorted and summed up.
 //!
 //! ```text
-//! push ─▶ stage ─▶ runs, each at least twice the next ─▶ seal(upper): what is not beyond it │ the rest stays
+//! push ─▶ stage ─▶ runs, each at least twice the next ─▶ seal(upper) ─▶ what is not beyond it
+//!                                                          │   ▲
+//!                                                          ▼   │
+//!                                                         later, by time
 //! ```
 //! Invariants: runs are sorted by (data, time) and summed up. The frontier is that of the summed-up rest, so that
-//! updates which cancel hold nothing. Cost: n log n in all for what is pushed; a seal passes over what it keeps.
-//! Next stop: `builder`.
+//! updates which cancel hold nothing. Cost: n log n in all for what is pushed; what a seal leaves is sorted by time, so
+//! that later seals need not pass over it (see `later`). Next stop: `builder`.
 #![forbid(unsafe_code)]
 
-use super::consolidate::{merge_runs, sort_and_consolidate};
+use super::consolidate::{merge_runs, sort_and_consolidate_with};
+use super::later::Later;
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Sorter};
 
 /// Updates are sorted once that many have come, or when they are asked for: sorting one by one would cost an
 /// allocation each.
@@ -21,11 +25,13 @@ const STAGE: usize = 1024;
 pub struct Batcher<D: Columnar, T: Timestamp, R: Semigroup> {
     stage: Updates<D, T, R>,
     runs: Vec<Updates<D, T, R>>,
+    later: Later<D, T, R>,
+    sorter: Sorter,
 }
 
 impl<D: Columnar, T: Timestamp, R: Semigroup> Default for Batcher<D, T, R> {
     fn default() -> Self {
-        Batcher { stage: Updates::default(), runs: Vec::new() }
+        Batcher { stage: Updates::default(), runs: Vec::new(), later: Later::default(), sorter: Sorter::default() }
     }
 }
 
@@ -37,7 +43,8 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     /// Takes updates in any order.
     pub fn push(&mut self, updates: Updates<D, T, R>) {
         if self.stage.is_empty() && updates.len() >= STAGE {
-            return self.push_run(sort_and_consolidate(updates));
+            let run = sort_and_consolidate_with(&mut self.sorter, updates);
+            return self.push_run(run);
         }
         if self.stage.is_empty() {
             self.stage = updates;
@@ -57,7 +64,7 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     }
     /// Updates held; those that cancel may count.
     pub fn len(&self) -> usize {
-        self.stage.len() + self.runs.iter().map(Updates::len).sum::<usize>()
+        self.stage.len() + self.runs.iter().map(Updates::len).sum::<usize>() + self.later.len()
     }
     /// True iff nothing is held.
     pub fn is_empty(&self) -> bool {
@@ -65,51 +72,61 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     }
     /// Arena bytes in use.
     pub fn bytes(&self) -> usize {
-        self.stage.bytes() + self.runs.iter().map(Updates::bytes).sum::<usize>()
+        self.stage.bytes() + self.runs.iter().map(Updates::bytes).sum::<usize>() + self.later.bytes()
     }
 
     /// Takes out the updates at times not beyond `upper`, sorted and summed up; nothing, if there is none.
     pub fn seal(&mut self, upper: &Antichain<T>) -> Option<Updates<D, T, R>> {
-        let run = self.merge_all()?;
+        let run = self.merge_all();
         let early = |index: usize| !upper.less_equal(&run.times.get(index));
+        // What was left before, then what is left now: it need not be looked at twice.
+        let due = self.later.take(upper);
+        let mut sealed;
         if (0..run.len()).all(early) {
-            return Some(run);
+            sealed = run;
+        } else {
+            sealed = Updates::default();
+            let mut kept = Updates::default();
+            let mut start = 0;
+            while start < run.len() {
+                let first = early(start);
+                let end = (start + 1..run.len()).find(|i| early(*i) != first).unwrap_or(run.len());
+                if first { &mut sealed } else { &mut kept }.extend_from(&run, start, end);
+                start = end;
+            }
+            self.later.push(&mut self.sorter, kept);
         }
-        let (mut sealed, mut kept) = (Updates::default(), Updates::default());
-        let mut start = 0;
-        while start < run.len() {
-            let first = early(start);
-            let end = (start + 1..run.len()).find(|i| early(*i) != first).unwrap_or(run.len());
-            if first { &mut sealed } else { &mut kept }.extend_from(&run, start, end);
-            start = end;
+        if !due.is_empty() {
+            let due = sort_and_consolidate_with(&mut self.sorter, due);
+            sealed = merge_runs(&sealed, &due);
         }
-        if sealed.is_empty() {
-            kept = run;
-        }
-        self.runs.push(kept);
         (!sealed.is_empty()).then_some(sealed)
     }
 
     /// The minimal times of what is held, summed up.
     pub fn frontier(&mut self) -> Antichain<T> {
-        let mut frontier = Antichain::new();
-        if let Some(run) = self.merge_all() {
-            let mut last = None;
-            for time in (0..run.len()).map(|i| run.times.get(i)) {
-                if last != Some(time) {
-                    frontier.insert(time);
-                    last = Some(time);
-                }
-            }
-            self.runs.push(run);
+        let run = self.merge_all();
+        if !self.later.is_empty() {
+            self.later.push(&mut self.sorter, run);
+            return self.later.frontier();
         }
+        let mut frontier = Antichain::new();
+        let mut last = None;
+        for time in (0..run.len()).map(|i| run.times.get(i)) {
+            if last != Some(time) {
+                frontier.insert(time);
+                last = Some(time);
+            }
+        }
+        self.push_run(run);
         frontier
     }
 
     fn flush(&mut self) {
         if !self.stage.is_empty() {
             let stage = std::mem::take(&mut self.stage);
-            self.push_run(sort_and_consolidate(stage));
+            let run = sort_and_consolidate_with(&mut self.sorter, stage);
+            self.push_run(run);
         }
     }
     fn push_run(&mut self, mut run: Updates<D, T, R>) {
@@ -121,13 +138,114 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
             self.runs.push(run);
         }
     }
-    /// All that is held as one run, taken out.
-    fn merge_all(&mut self) -> Option<Updates<D, T, R>> {
+    /// The runs as one, taken out.
+    fn merge_all(&mut self) -> Updates<D, T, R> {
         self.flush();
-        let mut all = self.runs.pop()?;
+        let mut all = self.runs.pop().unwrap_or_default();
         while let Some(run) = self.runs.pop() {
             all = merge_runs(&run, &all);
         }
-        (!all.is_empty()).then_some(all)
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Pair;
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Push(Vec<(u8, u8, u8, i8)>),
+        Seal(u8, u8),
+        Frontier,
+    }
+
+    impl quickcheck::Arbitrary for Op {
+        fn arbitrary(g: &mut quickcheck::Gen) -> Self {
+            match u8::arbitrary(g) % 6 {
+                0..=2 => Op::Push(Vec::arbitrary(g)),
+                3 | 4 => Op::Seal(u8::arbitrary(g), u8::arbitrary(g)),
+                _ => Op::Frontier,
+            }
+        }
+    }
+
+    /// Against a map, with times made of two small numbers.
+    fn check<T: Timestamp>(ops: &[Op], time: impl Fn(u64, u64) -> T) {
+        let mut batcher = Batcher::<u64, T, i64>::new();
+        let mut model = BTreeMap::<(u64, T), i64>::new();
+        let mut upper = [0u64; 2];
+        for op in ops {
+            match op {
+                Op::Push(updates) => {
+                    let mut columns = Updates::default();
+                    for (data, a, b, diff) in updates {
+                        let time = time(upper[0] + u64::from(a % 8), upper[1] + u64::from(b % 8));
+                        let (data, diff) = (u64::from(data % 4), i64::from(diff % 2));
+                        columns.push(data, time, diff);
+                        *model.entry((data, time)).or_default() += diff;
+                    }
+                    model.retain(|_, sum| *sum != 0);
+                    batcher.push(columns);
+                }
+                Op::Seal(a, b) => {
+                    upper = [upper[0] + u64::from(a % 4), upper[1] + u64::from(b % 4)];
+                    let frontier = Antichain::from_elem(time(upper[0], upper[1]));
+                    let sealed = batcher.seal(&frontier);
+                    assert!(sealed.as_ref().is_none_or(|s| !s.is_empty()));
+                    let sealed = sealed.unwrap_or_default();
+                    let expected: Vec<_> = model
+                        .iter()
+                        .filter(|((_, t), _)| !frontier.less_equal(t))
+                        .map(|((d, t), r)| (*d, *t, *r))
+                        .collect();
+                    assert_eq!(sealed.iter().collect::<Vec<_>>(), expected);
+                    model.retain(|(_, t), _| frontier.less_equal(t));
+                }
+                Op::Frontier => {}
+            }
+            if !matches!(op, Op::Push(_)) {
+                assert_eq!(batcher.frontier(), model.keys().map(|(_, t)| *t).collect());
+            }
+        }
+    }
+
+    quickcheck::quickcheck! {
+        fn is_the_model_in_total_order(ops: Vec<Op>) -> bool {
+            check(&ops, |a, _| a);
+            true
+        }
+        fn is_the_model_in_partial_order(ops: Vec<Op>) -> bool {
+            check(&ops, Pair::new);
+            true
+        }
+    }
+
+    #[test]
+    fn what_cancels_holds_nothing() {
+        let mut batcher = Batcher::<u64, u64, i64>::new();
+        for diff in [1, -1] {
+            let mut updates = Updates::default();
+            updates.push(7, 5, diff);
+            batcher.push(updates);
+            assert!(batcher.seal(&Antichain::from_elem(1)).is_none());
+        }
+        assert!(batcher.frontier().is_empty());
+        assert!(batcher.is_empty());
+    }
+
+    #[test]
+    fn a_long_future_is_not_looked_through_at_each_seal() {
+        let times = 100_000;
+        let mut batcher = Batcher::<u64, u64, i64>::new();
+        (0..times).for_each(|time| batcher.push_one(time % 10, time, 1));
+        for time in 0..times {
+            let sealed = batcher.seal(&Antichain::from_elem(time + 1)).expect("one update");
+            assert_eq!(sealed.iter().collect::<Vec<_>>(), [(time % 10, time, 1)]);
+            let next = batcher.frontier();
+            assert_eq!(next.as_single().copied(), (time + 1 < times).then_some(time + 1));
+        }
     }
 }

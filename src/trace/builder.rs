@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::Ref;
+use super::compare::compare;
 use super::consolidate::is_consolidated;
-use super::gallop::compare;
 use super::layers::{Layers, OrdBatch};
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
@@ -89,31 +89,39 @@ pub fn batch_from_sorted<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
     upper: Antichain<T>,
 ) -> OrdBatch<K, V, T, R> {
     debug_assert!(is_consolidated(&updates), "updates must be sorted and summed up");
+    let Updates { data, times, diffs } = updates;
+    let (keys, vals) = (data.0, data.1);
     let mut layers = Layers::<K, V, T, R>::default();
-    for index in 0..updates.len() {
-        let (key, val) = updates.data.get(index);
-        if index > 0 {
-            let (last_key, last_val) = updates.data.get(index - 1);
-            if last_key != key {
-                layers.vals.push(last_val);
-                layers.val_ends.push(index);
-                layers.keys.push(last_key);
-                layers.key_ends.push(layers.vals.len());
-            } else if last_val != val {
-                layers.vals.push(last_val);
-                layers.val_ends.push(index);
-            }
+    // Ends of (key, val) among updates, and of keys among (key, val).
+    let (mut pairs, mut singles) = (0, 0);
+    for index in 1..=times.len() {
+        let end = index == times.len();
+        let key_ends = end || keys.get(index - 1) != keys.get(index);
+        if key_ends || vals.get(index - 1) != vals.get(index) {
+            layers.val_ends.push(index);
+            pairs += 1;
+        }
+        if key_ends {
+            layers.key_ends.push(pairs);
+            singles += 1;
         }
     }
-    if let Some(last) = updates.len().checked_sub(1) {
-        let (key, val) = updates.data.get(last);
-        layers.vals.push(val);
-        layers.val_ends.push(updates.len());
-        layers.keys.push(key);
-        layers.key_ends.push(layers.vals.len());
+    // Where each has one, the columns are taken over as they lie too.
+    let updates = |pair: usize| layers.val_ends.start(pair);
+    if singles == times.len() {
+        layers.keys = keys;
+    } else {
+        layers.keys.reserve(singles);
+        (0..singles).for_each(|key| layers.keys.push(keys.get(updates(layers.key_ends.start(key)))));
     }
-    layers.times = updates.times;
-    layers.diffs = updates.diffs;
+    if pairs == times.len() {
+        layers.vals = vals;
+    } else {
+        layers.vals.reserve(pairs);
+        (0..pairs).for_each(|pair| layers.vals.push(vals.get(updates(pair))));
+    }
+    layers.times = times;
+    layers.diffs = diffs;
     layers.seal();
     OrdBatch::new(Arc::new(layers), lower, upper)
 }

@@ -34,6 +34,8 @@ pub enum Op {
     Drop(u8),
     /// Moves a reader's since.
     Since(u8, u8, u8),
+    /// Moves every reader's since up to a time that lies that far before the last seal.
+    Catch(u8, u8),
     /// Binds a reader's since to its cut.
     Bind(u8),
     /// Moves a reader's cut to the trace's upper.
@@ -154,6 +156,15 @@ impl Life {
                 let step = |t: &Time| Pair::new(t.first + u64::from(a % 3), t.second + u64::from(b % 3));
                 let since = handle.since().elements().iter().map(step).collect();
                 handle.set_since(&since);
+            }
+            Op::Catch(a, b) => {
+                let least = self.least;
+                for Reader { handle, .. } in &mut self.readers {
+                    let to =
+                        Pair::new(least.0.saturating_sub(u64::from(a % 3)), least.1.saturating_sub(u64::from(b % 3)));
+                    let since = handle.since().join(&Antichain::from_elem(to));
+                    handle.set_since(&since);
+                }
             }
             Op::Bind(index) => {
                 let Reader { handle, cut } = &mut self.readers[reader(index)];

@@ -4,12 +4,15 @@
 //! nothing stored is ever wrapped. Next stop: `batcher`.
 #![forbid(unsafe_code)]
 
-use super::gallop::compare;
+use super::compare::compare;
 use crate::dataflow::Updates;
 use crate::order::{Semigroup, Timestamp};
 use kpg_arena::Buffer;
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Sorter};
 use std::cmp::Ordering;
+
+/// Updates sorted at a time: more than the sorter's own chunk, since merging columns costs more than radix passes.
+const CHUNK: usize = 1 << 20;
 
 /// Sorts `updates` by time and sums up those of equal times. Cost: n log n, none if there is at most one.
 pub fn consolidate_times<T: Ord + Copy, R: Semigroup>(updates: &mut Vec<(T, R)>) {
@@ -48,6 +51,30 @@ pub fn consolidate_times<T: Ord + Copy, R: Semigroup>(updates: &mut Vec<(T, R)>)
     updates.truncate(write);
 }
 
+/// What a run is sorted by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// (data, time).
+    Data,
+    /// (time, data).
+    Time,
+}
+
+/// Compares update `i` of `a` with update `j` of `b`.
+#[inline]
+pub(crate) fn compare_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    a: &Updates<D, T, R>,
+    i: usize,
+    b: &Updates<D, T, R>,
+    j: usize,
+) -> Ordering {
+    match by {
+        By::Data => compare_at(a, i, b, j),
+        By::Time => a.times.get(i).cmp(&b.times.get(j)).then_with(|| compare::<D>(a.data.get(i), b.data.get(j))),
+    }
+}
+
 /// Compares update `i` of `a` with update `j` of `b` by (data, time).
 #[inline]
 pub(crate) fn compare_at<D: Columnar, T: Timestamp, R: Semigroup>(
@@ -59,35 +86,86 @@ pub(crate) fn compare_at<D: Columnar, T: Timestamp, R: Semigroup>(
     compare::<D>(a.data.get(i), b.data.get(j)).then_with(|| a.times.get(i).cmp(&b.times.get(j)))
 }
 
-/// The updates sorted by (data, time) and summed up. Cost: n log n comparisons, mostly of 64-bit prefixes.
+/// The updates sorted by (data, time) and summed up. Cost: that of sorting 64-bit prefixes; comparisons for ties only.
 pub fn sort_and_consolidate<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<D, T, R>) -> Updates<D, T, R> {
+    sort_and_consolidate_with(&mut Sorter::default(), updates)
+}
+
+/// As [`sort_and_consolidate`], with scratch memory of the caller's.
+pub fn sort_and_consolidate_with<D: Columnar, T: Timestamp, R: Semigroup>(
+    sorter: &mut Sorter,
+    updates: Updates<D, T, R>,
+) -> Updates<D, T, R> {
+    sort_by(By::Data, sorter, updates)
+}
+
+/// The updates sorted and summed up.
+pub(crate) fn sort_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    sorter: &mut Sorter,
+    updates: Updates<D, T, R>,
+) -> Updates<D, T, R> {
     let len = updates.len();
-    let strict = |i: usize| compare_at(&updates, i - 1, &updates, i).is_lt() && !updates.diffs.get(i).is_zero();
+    let strict = |i: usize| compare_by(by, &updates, i - 1, &updates, i).is_lt() && !updates.diffs.get(i).is_zero();
     if len == 0 || (!updates.diffs.get(0).is_zero() && (1..len).all(strict)) {
         return updates;
     }
-    let mut order: Buffer<(u64, u32)> = Buffer::with_capacity(len);
-    let len = u32::try_from(len).expect("one push holds fewer than 2^32 updates");
-    for index in 0..len {
-        order.push((updates.data.prefix(index as usize), index));
+    if len <= CHUNK {
+        return sort_range(by, sorter, &updates, 0, len);
     }
-    order.sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| compare_at(&updates, a.1 as usize, &updates, b.1 as usize))
-    });
-    let mut out = Updates::default();
-    let mut start = 0;
-    while start < order.len() {
-        let first = order[start].1 as usize;
-        let mut end = start + 1;
-        while end < order.len()
-            && order[end].0 == order[start].0
-            && compare_at(&updates, first, &updates, order[end].1 as usize).is_eq()
-        {
-            end += 1;
+    let mut runs: Vec<_> =
+        (0..len).step_by(CHUNK).map(|low| sort_range(by, sorter, &updates, low, len.min(low + CHUNK))).collect();
+    drop(updates);
+    while runs.len() > 1 {
+        let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
+        let mut rest = runs.into_iter();
+        while let Some(a) = rest.next() {
+            merged.push(match rest.next() {
+                Some(b) => merge_by(by, &a, &b),
+                None => a,
+            });
         }
-        emit_group(&mut out, &updates, order[start..end].iter().map(|o| (&updates, o.1 as usize)), first);
-        start = end;
+        runs = merged;
     }
+    runs.pop().expect("at least one chunk")
+}
+
+/// Updates `low..high` sorted and summed up.
+fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    sorter: &mut Sorter,
+    updates: &Updates<D, T, R>,
+    low: usize,
+    high: usize,
+) -> Updates<D, T, R> {
+    let mut out = Updates::<D, T, R>::default();
+    out.diffs.reserve(high - low);
+    let mut picked: Buffer<u32> = Buffer::with_capacity(high - low);
+    let group = |group: &[u32]| {
+        let mut sum = R::Sum::default();
+        for index in group {
+            updates.diffs.get(*index as usize).add_to(&mut sum);
+        }
+        if R::sum_is_zero(&sum) {
+            return;
+        }
+        match R::from_sum(sum) {
+            Some(diff) => {
+                picked.push(group[0]);
+                out.diffs.push(diff);
+            }
+            None => {
+                picked.extend_from_slice(group);
+                group.iter().for_each(|index| out.diffs.push(updates.diffs.get(*index as usize)));
+            }
+        }
+    };
+    match by {
+        By::Data => sorter.sort_groups(&updates.data, &updates.times, low, high, group),
+        By::Time => sorter.sort_groups(&updates.times, &updates.data, low, high, group),
+    }
+    out.data.gather(&updates.data, &picked);
+    out.times.gather(&updates.times, &picked);
     out
 }
 
@@ -110,8 +188,17 @@ fn emit_group<'a, D: Columnar, T: Timestamp, R: Semigroup>(
     }
 }
 
-/// Merges two runs, each sorted by (data, time) and summed up. Cost: linear; stretches of one run are copied whole.
+/// Merges two runs, each sorted by (data, time) and summed up.
 pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
+    a: &Updates<D, T, R>,
+    b: &Updates<D, T, R>,
+) -> Updates<D, T, R> {
+    merge_by(By::Data, a, b)
+}
+
+/// Merges two runs, each sorted alike and summed up. Cost: linear; stretches of one run are copied whole.
+pub(crate) fn merge_by<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
     a: &Updates<D, T, R>,
     b: &Updates<D, T, R>,
 ) -> Updates<D, T, R> {
@@ -121,17 +208,17 @@ pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
     out.diffs.reserve(a.len() + b.len());
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
-        match compare_at(a, i, b, j) {
+        match compare_by(by, a, i, b, j) {
             Ordering::Less => {
                 let start = i;
-                while i < a.len() && compare_at(a, i, b, j).is_lt() {
+                while i < a.len() && compare_by(by, a, i, b, j).is_lt() {
                     i += 1;
                 }
                 out.extend_from(a, start, i);
             }
             Ordering::Greater => {
                 let start = j;
-                while j < b.len() && compare_at(b, j, a, i).is_lt() {
+                while j < b.len() && compare_by(by, b, j, a, i).is_lt() {
                     j += 1;
                 }
                 out.extend_from(b, start, j);
@@ -139,10 +226,10 @@ pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
             Ordering::Equal => {
                 let (start_i, start_j) = (i, j);
                 // Usually one each; more where a sum didn't fit.
-                while i < a.len() && compare_at(a, i, a, start_i).is_eq() {
+                while i < a.len() && compare_by(by, a, i, a, start_i).is_eq() {
                     i += 1;
                 }
-                while j < b.len() && compare_at(b, j, b, start_j).is_eq() {
+                while j < b.len() && compare_by(by, b, j, b, start_j).is_eq() {
                     j += 1;
                 }
                 let group = (start_i..i).map(|i| (a, i)).chain((start_j..j).map(|j| (b, j)));

@@ -1,8 +1,7 @@
 //! A position in the layers of one batch. Moving on costs O(1), seeking the logarithm of the distance.
 #![forbid(unsafe_code)]
 
-use super::gallop::gallop;
-use super::layers::Layers;
+use super::layers::{Layers, range};
 use super::{Cursor, Ref};
 use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar};
@@ -44,10 +43,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
         self.rewind_vals();
     }
     fn seek_key(&mut self, key: Ref<'_, K>) {
-        let found = gallop::<K>(&self.layers.keys, self.key, self.layers.keys.len(), key);
-        if found != self.key {
-            self.key = found;
-        }
+        self.key = self.layers.keys.seek(self.key, self.layers.keys.len(), key);
         self.rewind_vals();
     }
     #[inline]
@@ -55,16 +51,16 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
         self.vals.start = self.vals.end.min(self.vals.start + 1);
     }
     fn seek_val(&mut self, val: Ref<'_, V>) {
-        self.vals.start = gallop::<V>(&self.layers.vals, self.vals.start, self.vals.end, val);
+        self.vals.start = self.layers.vals.seek(self.vals.start, self.vals.end, val);
     }
     #[inline]
     fn rewind_vals(&mut self) {
-        self.vals = if self.key < self.layers.keys.len() { self.layers.key_ends.range(self.key) } else { 0..0 };
+        self.vals = if self.key < self.layers.keys.len() { range(&self.layers.key_ends, self.key) } else { 0..0 };
     }
     #[inline]
     fn for_each_time(&mut self, mut f: impl FnMut(T, R)) {
         if !self.vals.is_empty() {
-            for index in self.layers.val_ends.range(self.vals.start) {
+            for index in range(&self.layers.val_ends, self.vals.start) {
                 f(self.layers.times.get(index), self.layers.diffs.get(index));
             }
         }

@@ -10,8 +10,9 @@ use super::Trace;
 use super::merge::MergeBatch;
 use super::readers::{Readers, Registration, Since};
 use super::spine::{Spine, TraceStats};
-use crate::order::Antichain;
+use crate::order::{Antichain, Timestamp};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 /// What the writer and the handles of one trace share.
@@ -21,6 +22,41 @@ pub(super) struct TraceBox<B: MergeBatch> {
     pub readers: RefCell<Readers<B::Time>>,
     // The greatest frontier at which times were folded.
     pub committed: RefCell<Antichain<B::Time>>,
+    pub minted: RefCell<Minted<B::Time>>,
+}
+
+/// How many bytes have been minted up to which bound: what a reader that lags may keep from being folded.
+pub(super) struct Minted<T> {
+    // Uppers of batches, each with the bytes minted up to it; oldest first. When there are many, some are left out, so
+    // that what is between two of them counts as not minted before the later one.
+    marks: VecDeque<(Antichain<T>, u64)>,
+}
+
+/// So many marks at most, so that a reader that lags for long costs no more than a glance.
+const MARKS: usize = 256;
+
+impl<T: Timestamp> Minted<T> {
+    pub fn new() -> Self {
+        Minted { marks: VecDeque::new() }
+    }
+    pub fn mint(&mut self, upper: &Antichain<T>, bytes: usize, committed: &Antichain<T>) {
+        // Below where times were folded no reader lags; the last mark there is where all count from.
+        while self.marks.len() > 1 && self.marks[1].0.before_equal(committed) {
+            self.marks.pop_front();
+        }
+        let total = self.marks.back().map_or(0, |mark| mark.1) + bytes as u64;
+        self.marks.push_back((upper.clone(), total));
+        if self.marks.len() > MARKS {
+            let mut index = 0;
+            self.marks.retain(|_| {
+                index += 1;
+                index % 2 == 1 || index > MARKS
+            });
+        }
+    }
+    fn through(&self, frontier: &Antichain<T>) -> u64 {
+        self.marks.iter().rev().find(|mark| mark.0.before_equal(frontier)).map_or(0, |mark| mark.1)
+    }
 }
 
 impl<B: MergeBatch> TraceBox<B> {
@@ -37,7 +73,7 @@ pub struct TraceHandle<B: MergeBatch> {
 
 impl<B: MergeBatch> TraceHandle<B> {
     pub(super) fn register(shared: Rc<TraceBox<B>>, since: Antichain<B::Time>, cut: Antichain<B::Time>) -> Self {
-        let registration = Registration { since: Since::Fixed(since), cut };
+        let registration = Registration { since: Since::Fixed(since), cut, owner: None };
         let index = shared.readers.borrow_mut().register(registration);
         TraceHandle { shared, index }
     }
@@ -61,6 +97,19 @@ impl<B: MergeBatch> TraceHandle<B> {
     pub fn batches_after(&self, lower: &Antichain<B::Time>) -> Option<(Vec<B>, Antichain<B::Time>)> {
         let spine = self.shared.spine.borrow();
         Some((spine.batches_after(lower)?, spine.upper().clone()))
+    }
+    /// Puts what this reader, and those cloned from it, keep on the account of `owner`.
+    pub fn set_owner(&mut self, owner: u32) {
+        self.shared.readers.borrow_mut().set_owner(self.index, owner);
+    }
+    /// What the readers of `owner` keep from being folded, though others need it no more: the since that they hold, and
+    /// the bytes minted from there up to `needed`, from where on it would be kept without them. Cost: linear in the
+    /// readers.
+    pub fn lag_of(&self, owner: u32, needed: &Antichain<B::Time>) -> (Antichain<B::Time>, usize) {
+        let since = self.shared.readers.borrow().since_of(owner);
+        let minted = self.shared.minted.borrow();
+        let bytes = minted.through(needed).saturating_sub(minted.through(&since));
+        (since, bytes as usize)
     }
     /// The sizes. Cost: linear in the number of batches.
     pub fn stats(&self) -> TraceStats {
@@ -130,6 +179,9 @@ impl<B: MergeBatch> WeakTrace<B> {
     pub fn register_committed(&self) -> Option<TraceHandle<B>> {
         let since = self.shared.upgrade()?.committed.borrow().clone();
         self.register(&since)
+    }
+    pub(super) fn new(shared: Weak<TraceBox<B>>) -> Self {
+        WeakTrace { shared }
     }
     /// A new reader from `since` on, whose cut is the last bound; nothing, if the trace is gone.
     ///

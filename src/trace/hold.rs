@@ -9,9 +9,9 @@
 //! then the default. Next stop: `published`.
 #![forbid(unsafe_code)]
 
-use super::cell::Lock;
 use super::layers::start;
 use crate::order::{Antichain, Timestamp};
+use crate::sync::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
@@ -70,15 +70,15 @@ struct Default<T> {
 
 /// All holds of one published arrangement.
 pub(super) struct Holds<T> {
-    cells: Vec<Lock<Cell<T>>>,
-    default: Lock<Default<T>>,
+    cells: Vec<Mutex<Cell<T>>>,
+    default: Mutex<Default<T>>,
 }
 
 impl<T: Timestamp> Holds<T> {
     pub fn new(peers: usize) -> Self {
-        let cell = || Lock::new(Cell { committed: start(), holds: Vec::new(), free: Vec::new() });
+        let cell = || Mutex::new(Cell { committed: start(), holds: Vec::new(), free: Vec::new() });
         let default = Default { before: start(), latest: start() };
-        Holds { cells: (0..peers).map(|_| cell()).collect(), default: Lock::new(default) }
+        Holds { cells: (0..peers).map(|_| cell()).collect(), default: Mutex::new(default) }
     }
     /// The since of the default hold and the complete frontier it knows.
     pub fn default(&self) -> (Antichain<T>, Antichain<T>) {
@@ -104,7 +104,7 @@ impl<T: Timestamp> Holds<T> {
     }
     /// Takes a hold on each shard at its committed since.
     pub fn take(self: &Arc<Self>) -> Hold<T> {
-        let take = |cell: &Lock<Cell<T>>| {
+        let take = |cell: &Mutex<Cell<T>>| {
             let mut cell = cell.lock();
             let since = cell.committed.clone();
             (cell.insert(since.clone()), since)
@@ -151,7 +151,7 @@ impl<T: Timestamp> Hold<T> {
 impl<T: Timestamp> Clone for Hold<T> {
     fn clone(&self) -> Self {
         let copy =
-            |(cell, at): (&Lock<Cell<T>>, &(usize, Antichain<T>))| (cell.lock().insert(at.1.clone()), at.1.clone());
+            |(cell, at): (&Mutex<Cell<T>>, &(usize, Antichain<T>))| (cell.lock().insert(at.1.clone()), at.1.clone());
         Hold { at: self.holds.cells.iter().zip(&self.at).map(copy).collect(), holds: self.holds.clone() }
     }
 }

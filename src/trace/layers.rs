@@ -14,13 +14,19 @@
 #![forbid(unsafe_code)]
 
 use super::cursor::LayersCursor;
-use super::offsets::Offsets;
 use super::{Batch, Ref};
 use crate::order::{Antichain, PartialOrder, Semigroup, Timestamp};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Offsets};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The items of list `index`.
+#[inline]
+pub(super) fn range(ends: &Offsets, index: usize) -> Range<usize> {
+    let (lower, upper) = ends.bounds(index);
+    lower..upper
+}
 
 /// The content of a batch, without bounds.
 pub struct Layers<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
@@ -131,12 +137,12 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
         assert_eq!(self.times.len(), self.diffs.len());
         for key in 0..self.keys.len() {
             assert!(key == 0 || self.keys.get(key - 1) < self.keys.get(key), "keys ascend");
-            let vals = self.key_ends.range(key);
+            let vals = range(&self.key_ends, key);
             assert!(!vals.is_empty(), "a key has vals");
             for val in vals.clone() {
                 assert!(val == vals.start || self.vals.get(val - 1) < self.vals.get(val), "vals ascend");
-                assert!(!self.val_ends.range(val).is_empty(), "a val has updates");
-                self.check_updates(self.val_ends.range(val));
+                assert!(!range(&self.val_ends, val).is_empty(), "a val has updates");
+                self.check_updates(range(&self.val_ends, val));
             }
         }
     }

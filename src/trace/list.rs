@@ -2,7 +2,7 @@
 //! val; a seek one seek in each batch.
 #![forbid(unsafe_code)]
 
-use super::gallop::compare;
+use super::compare::compare;
 use super::{Cursor, Ref};
 use std::marker::PhantomData;
 

@@ -9,10 +9,13 @@
 //! goes beyond its fuel by no more than the updates of one (key, val). Before: `spine`. Next stop: `layers`.
 #![forbid(unsafe_code)]
 
+use super::compare::compare;
+mod flat;
+
 use super::consolidate::consolidate_times;
-use super::gallop::{compare, gallop};
-use super::layers::{Layers, OrdBatch};
+use super::layers::{Layers, OrdBatch, range};
 use super::{Batch, builder};
+use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp, rep};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
@@ -36,6 +39,22 @@ pub trait MergeBatch: Batch {
     fn check_invariants(&self) {}
 }
 
+/// A batch that can be made of what an arrangement seals.
+pub trait SealBatch: MergeBatch {
+    /// The batch of `updates`, which are sorted by (key, val, time), consolidated, and within the bounds.
+    fn seal(
+        updates: Updates<(Self::Key, Self::Val), Self::Time, Self::Diff>,
+        lower: Antichain<Self::Time>,
+        upper: Antichain<Self::Time>,
+    ) -> Self;
+}
+
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> SealBatch for OrdBatch<K, V, T, R> {
+    fn seal(updates: Updates<(K, V), T, R>, lower: Antichain<T>, upper: Antichain<T>) -> Self {
+        super::builder::batch_from_sorted(updates, lower, upper)
+    }
+}
+
 /// A merge under way. Dropped before it is done, it leaves no trace.
 pub trait Merge<B>: 'static {
     /// Works until `fuel` is used up (it may go below zero, see the implementation) or the merge is done.
@@ -51,12 +70,23 @@ pub trait Merge<B>: 'static {
     fn finish(self) -> B;
 }
 
+/// The greatest index in `low + 1..=high` up to which there are at most `fuel` updates, or `low + 1`.
+fn fitting(low: usize, high: usize, fuel: usize, start: impl Fn(usize) -> usize) -> usize {
+    let limit = start(low).saturating_add(fuel.max(1));
+    if start(high) <= limit {
+        return high;
+    }
+    kpg_columnar::gallop(high, low + 1, |index| start(index + 1) <= limit)
+}
+
 /// A merge of two [`OrdBatch`]es.
 pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     inputs: [OrdBatch<K, V, T, R>; 2],
     since: Antichain<T>,
     // Whether some time of the input may change.
     folds: [bool; 2],
+    // Whether each key of both inputs has one val and each val one update.
+    flat: bool,
     // Positions of the first key not yet done.
     keys: [usize; 2],
     // If inside a key: the vals not yet done, and which inputs have the key.
@@ -85,7 +115,18 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
         // Where all times are beyond `since`, each is its own representative.
         let folds = [first, second].map(|b| !since.is_empty() && !since.before_equal(b.lower()));
         let inputs = [first.clone(), second.clone()];
-        Merger { inputs, since: since.clone(), folds, keys: [0; 2], inside: None, output, whole, scratch: Vec::new() }
+        let flat = inputs.iter().all(|input| flat::is_flat(input.layers()));
+        Merger {
+            inputs,
+            since: since.clone(),
+            folds,
+            flat,
+            keys: [0; 2],
+            inside: None,
+            output,
+            whole,
+            scratch: Vec::new(),
+        }
     }
     fn empty(lower: Antichain<T>, upper: Antichain<T>) -> Self {
         builder::empty_batch(lower, upper)
@@ -101,6 +142,12 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merge<OrdBatch<K, V, T, R>> for Merger<K, V, T, R> {
     fn work(&mut self, fuel: &mut isize) {
         while *fuel > 0 && !self.is_done() {
+            if self.flat && self.inside.is_none() {
+                self.work_flat(fuel);
+                if *fuel <= 0 || self.is_done() {
+                    return;
+                }
+            }
             *fuel -= if self.inside.is_some() { self.step_val(*fuel as usize) } else { self.step_key(*fuel as usize) };
         }
     }
@@ -148,14 +195,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
             Ordering::Less => 0,
             Ordering::Greater => 1,
             Ordering::Equal => {
-                let vals = [0, 1].map(|side| self.input(side).key_ends.range(self.keys[side]));
+                let vals = [0, 1].map(|side| range(&self.input(side).key_ends, self.keys[side]));
                 self.inside = Some((vals, [true; 2]));
                 return 1;
             }
         };
         let (input, other) = (self.input(side), self.input(1 - side));
         let low = self.keys[side];
-        let vals = input.key_ends.range(low);
+        let vals = range(&input.key_ends, low);
         if input.updates(vals.clone()).len() > fuel.max(1) {
             let mut both = [0..0, 0..0];
             both[side] = vals;
@@ -164,14 +211,15 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
             self.inside = Some((both, has));
             return 1;
         }
-        // At most `fuel` updates, by way of as many vals or keys.
-        let limit = input.key_ends.span(low..input.keys.len(), fuel.max(1));
-        let high = if self.at_end(1 - side) {
+        let limit = input.keys.len().min(low.saturating_add(fuel.max(1)));
+        let end = if self.at_end(1 - side) {
             limit
         } else {
-            gallop::<K>(&input.keys, low, limit, other.keys.get(self.keys[1 - side]))
+            // The key at `low` is known to be before the other's.
+            input.keys.seek(low + 1, limit, other.keys.get(self.keys[1 - side]))
         };
-        let cost = input.updates(input.vals(low..high)).len() + (high - low);
+        let high = fitting(low, end, fuel, |key| input.val_ends.start(input.key_ends.start(key)));
+        let cost = input.updates(input.vals(low..high)).len();
         self.copy_keys(side, low..high);
         self.keys[side] = high;
         cost as isize
@@ -208,13 +256,15 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
             _ => {
                 let side = if order.is_lt() { 0 } else { 1 };
                 let (input, other) = if side == 0 { (&a, &b) } else { (&b, &a) };
-                let limit = input.val_ends.span(vals[side].clone(), fuel.max(1));
-                let high = if vals[1 - side].is_empty() {
+                let low = vals[side].start;
+                let limit = vals[side].end.min(low.saturating_add(fuel.max(1)));
+                let end = if vals[1 - side].is_empty() {
                     limit
                 } else {
-                    gallop::<V>(&input.vals, vals[side].start, limit, other.vals.get(vals[1 - side].start))
+                    input.vals.seek(low + 1, limit, other.vals.get(vals[1 - side].start))
                 };
-                let stretch = vals[side].start..high;
+                let high = fitting(low, end, fuel, |val| input.val_ends.start(val));
+                let stretch = low..high;
                 let cost = input.updates(stretch.clone()).len();
                 self.copy_vals(side, stretch);
                 next[side].start = high;
@@ -227,15 +277,16 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     /// Copies keys that the other input does not have.
     fn copy_keys(&mut self, side: usize, keys: Range<usize>) {
-        let input = self.inputs[side].layers().clone();
-        let vals = input.vals(keys.clone());
+        let vals = self.input(side).vals(keys.clone());
         if self.copies_whole(side, &vals) {
             self.copy_vals(side, vals);
+            let input = self.inputs[side].layers();
             self.output.keys.extend_from(&input.keys, keys.start, keys.end);
-            self.output.key_ends.extend_from(&input.key_ends, keys);
+            self.output.key_ends.extend_from(&input.key_ends, keys.start, keys.end);
         } else {
+            let input = self.inputs[side].layers().clone();
             for key in keys {
-                self.copy_vals(side, input.key_ends.range(key));
+                self.copy_vals(side, range(&input.key_ends, key));
                 self.output.end_key(input.keys.get(key));
             }
         }
@@ -248,17 +299,18 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     /// Copies vals that the other input does not have.
     fn copy_vals(&mut self, side: usize, vals: Range<usize>) {
-        let input = self.inputs[side].layers().clone();
         if !self.copies_whole(side, &vals) {
+            let input = self.inputs[side].layers().clone();
             for val in vals {
                 self.fold_into_scratch(side, val);
                 self.flush_scratch(input.vals.get(val));
             }
             return;
         }
+        let input = self.inputs[side].layers();
         let updates = input.updates(vals.clone());
         self.output.vals.extend_from(&input.vals, vals.start, vals.end);
-        self.output.val_ends.extend_from(&input.val_ends, vals);
+        self.output.val_ends.extend_from(&input.val_ends, vals.start, vals.end);
         self.output.diffs.extend_from(&input.diffs, updates.start, updates.end);
         if self.folds[side] {
             for index in updates {
@@ -271,7 +323,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     fn fold_into_scratch(&mut self, side: usize, val: usize) {
         let input = self.inputs[side].layers();
-        for index in input.val_ends.range(val) {
+        for index in range(&input.val_ends, val) {
             let time = input.times.get(index);
             let time = if self.folds[side] { rep(&time, &self.since) } else { time };
             self.scratch.push((time, input.diffs.get(index)));
@@ -285,3 +337,6 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
         self.output.end_val(val);
     }
 }
+
+#[cfg(test)]
+mod tests;

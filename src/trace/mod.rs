@@ -10,18 +10,17 @@
 
 mod batcher;
 mod builder;
-mod cell;
 #[doc(hidden)]
 pub mod check;
+mod compare;
 mod consolidate;
 mod cursor;
-mod gallop;
 mod handle;
 mod hold;
+mod later;
 mod layers;
 mod list;
 mod merge;
-mod offsets;
 mod policy;
 mod published;
 mod readers;
@@ -33,13 +32,13 @@ mod writer;
 
 pub use batcher::Batcher;
 pub use builder::{Builder, batch_from_sorted, empty_batch};
-pub use consolidate::{consolidate_times, sort_and_consolidate};
+pub use consolidate::{consolidate_times, sort_and_consolidate, sort_and_consolidate_with};
 pub use cursor::LayersCursor;
 pub use handle::{TraceHandle, WeakTrace};
 pub use hold::{Hold, ImportHold, SnapshotError};
 pub use layers::{Layers, OrdBatch, start};
 pub use list::CursorList;
-pub use merge::{Merge, MergeBatch, Merger};
+pub use merge::{Merge, MergeBatch, Merger, SealBatch};
 pub use policy::MergePolicy;
 pub use published::{Published, Shard, WeakPublished, shard_of};
 pub use snapshot::Snapshot;

@@ -10,14 +10,13 @@
 #![forbid(unsafe_code)]
 
 use super::Batch;
-use super::cell::{ArcCell, Changes};
 use super::hold::{Hold, Holds, ImportHold, SnapshotError};
 use super::layers::start;
 use super::snapshot::Snapshot;
 use crate::order::{Antichain, Timestamp};
+use crate::sync::{ArcCell, Monitor, Mutex};
 use kpg_columnar::Columnar;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The shard that a key belongs to.
@@ -39,8 +38,18 @@ pub struct Shard<B: Batch> {
 pub(super) struct Shared<B: Batch> {
     shards: Vec<ArcCell<Shard<B>>>,
     holds: Arc<Holds<B::Time>>,
-    changes: Changes,
-    ended: AtomicBool,
+    // Counts changes for those who wait for one.
+    changes: Monitor<Changes>,
+    hooks: Mutex<Vec<Hook>>,
+}
+
+/// Called at each change, until it says that nobody needs it any more.
+type Hook = Arc<dyn Fn() -> bool + Send + Sync>;
+
+#[derive(Default)]
+struct Changes {
+    count: u64,
+    ended: bool,
 }
 
 impl<B: Batch> Shared<B> {
@@ -48,9 +57,22 @@ impl<B: Batch> Shared<B> {
         self.holds.commit(worker, since)
     }
     pub fn replace(&self, worker: usize, batches: Arc<[B]>, since: Antichain<B::Time>, upper: Antichain<B::Time>) {
-        self.shards[worker].store(Shard { batches, since, upper });
+        self.shards[worker].store(Arc::new(Shard { batches, since, upper }));
         self.holds.advance_default(|| self.complete());
-        self.changes.notify();
+        self.notify(false);
+    }
+    fn notify(&self, ended: bool) {
+        {
+            let mut changes = self.changes.lock();
+            changes.count += 1;
+            changes.ended |= ended;
+        }
+        self.changes.notify_all();
+        let hooks = self.hooks.lock().clone();
+        let done: Vec<_> = hooks.iter().filter(|call| !call()).map(Arc::as_ptr).collect();
+        if !done.is_empty() {
+            self.hooks.lock().retain(|call| !done.iter().any(|other| std::ptr::addr_eq(*other, Arc::as_ptr(call))));
+        }
     }
     fn complete(&self) -> Antichain<B::Time> {
         let mut complete = Antichain::new();
@@ -92,10 +114,10 @@ impl<B: Batch> Published<B> {
     pub fn new(peers: usize) -> Self {
         let shard = || Shard { batches: Arc::new([]), since: start(), upper: start() };
         let shared = Shared {
-            shards: (0..peers).map(|_| ArcCell::new(shard())).collect(),
+            shards: (0..peers).map(|_| ArcCell::new(Arc::new(shard()))).collect(),
             holds: Arc::new(Holds::new(peers)),
-            changes: Changes::default(),
-            ended: AtomicBool::new(false),
+            changes: Monitor::default(),
+            hooks: Mutex::default(),
         };
         Published { shared: Arc::new(shared) }
     }
@@ -175,30 +197,37 @@ impl<B: Batch> Published<B> {
     /// # Errors
     /// `NotYet`, if the deadline came first; `Unpublished`.
     pub fn wait_complete(&self, time: &B::Time, deadline: Instant) -> Result<(), SnapshotError<B::Time>> {
+        let mut changes = self.shared.changes.lock();
         loop {
-            let seen = self.shared.changes.count();
-            self.check_published()?;
+            let seen = changes.count;
             let complete = self.complete();
+            if changes.ended {
+                return Err(SnapshotError::Unpublished);
+            }
             if !complete.less_equal(time) {
                 return Ok(());
             }
-            if !self.shared.changes.wait(seen, deadline) {
-                return Err(SnapshotError::NotYet { complete });
+            // A change counts after its value was replaced: one that this look missed has yet to count.
+            while changes.count == seen {
+                let (guard, late) = self.shared.changes.wait(changes, Some(deadline));
+                changes = guard;
+                if late && changes.count == seen {
+                    return Err(SnapshotError::NotYet { complete });
+                }
             }
         }
     }
-    /// Calls `call` after each change of what is published, on the worker that made it.
-    pub fn on_change(&self, call: Box<dyn Fn() + Send + Sync>) {
-        self.shared.changes.hook(call);
+    /// Calls `call` after each change of what is published, on the worker that made it, until it gives false.
+    pub fn on_change(&self, call: Box<dyn Fn() -> bool + Send + Sync>) {
+        self.shared.hooks.lock().push(call.into());
     }
     /// The dataflow was retired or poisoned: from now on no one reads who does not read yet. Wakes who waits.
     pub fn end(&self) {
-        self.shared.ended.store(true, Ordering::Release);
-        self.shared.changes.notify();
+        self.shared.notify(true);
     }
     /// Whether the dataflow was retired or poisoned.
     pub fn is_ended(&self) -> bool {
-        self.shared.ended.load(Ordering::Acquire)
+        self.shared.changes.lock().ended
     }
     fn check_published(&self) -> Result<(), SnapshotError<B::Time>> {
         if self.is_ended() { Err(SnapshotError::Unpublished) } else { Ok(()) }

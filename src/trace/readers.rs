@@ -25,6 +25,8 @@ impl<T: Clone> Since<T> {
 pub(super) struct Registration<T> {
     pub since: Since<T>,
     pub cut: Antichain<T>,
+    // On whose account it is what this reader keeps from being folded.
+    pub owner: Option<u32>,
 }
 
 /// Registrations by index. The meet of the cuts is kept until one changes.
@@ -58,6 +60,9 @@ impl<T: Timestamp> Readers<T> {
     pub fn set_since(&mut self, index: usize, since: Since<T>) {
         self.slab[index].as_mut().expect("a handle has a registration").since = since;
     }
+    pub fn set_owner(&mut self, index: usize, owner: u32) {
+        self.slab[index].as_mut().expect("a handle has a registration").owner = Some(owner);
+    }
     pub fn set_cut(&mut self, index: usize, cut: Antichain<T>) {
         self.cut.take();
         self.slab[index].as_mut().expect("a handle has a registration").cut = cut;
@@ -66,6 +71,12 @@ impl<T: Timestamp> Readers<T> {
     pub fn since(&self) -> Antichain<T> {
         let mut meet = Antichain::new();
         self.slab.iter().flatten().for_each(|r| meet.meet_with(&r.since.get()));
+        meet
+    }
+    /// The meet of the sinces of one owner; empty, if none of its readers reads. Cost: linear in the readers.
+    pub fn since_of(&self, owner: u32) -> Antichain<T> {
+        let mut meet = Antichain::new();
+        self.slab.iter().flatten().filter(|r| r.owner == Some(owner)).for_each(|r| meet.meet_with(&r.since.get()));
         meet
     }
     /// The meet of all cuts. Cost: linear in the readers after one has changed, else none.

@@ -9,6 +9,10 @@ use crate::order::{DiffOverflow, PartialOrder, Semigroup};
 use kpg_columnar::Columnar;
 use std::sync::Arc;
 
+/// A val and how many there are of it.
+type Counted<B> = (<B as Batch>::Val, <B as Batch>::Diff);
+type Accumulated<B> = Result<Counted<B>, DiffOverflow>;
+
 /// A published arrangement as of one time. It keeps its batches, and holds its time until dropped.
 pub struct Snapshot<B: Batch> {
     time: B::Time,
@@ -28,14 +32,14 @@ impl<B: Batch> Snapshot<B> {
     ///
     /// # Panics
     /// While iterating: unwinds with [`DiffOverflow`] where an accumulation does not fit its diff; `try_get` says so.
-    pub fn get<'a>(&'a self, key: &B::Key) -> impl Iterator<Item = (B::Val, B::Diff)> + use<'a, B> {
+    pub fn get<'a>(&'a self, key: &B::Key) -> impl Iterator<Item = Counted<B>> + use<'a, B> {
         self.reads(key).map(|read| read.unwrap_or_else(|DiffOverflow| DiffOverflow::raise()))
     }
     /// As `get`.
     ///
     /// # Errors
     /// Where an accumulation does not fit its diff.
-    pub fn try_get(&self, key: &B::Key) -> Result<Vec<(B::Val, B::Diff)>, DiffOverflow> {
+    pub fn try_get(&self, key: &B::Key) -> Result<Vec<Counted<B>>, DiffOverflow> {
         self.reads(key).collect()
     }
     /// Everything, shard by shard, each in the order of (key, val).
@@ -47,8 +51,8 @@ impl<B: Batch> Snapshot<B> {
             let mut cursor = cursor(shard);
             std::iter::from_fn(move || {
                 while let Some(key) = cursor.key() {
-                    if let Some((val, diff)) = next_val::<B>(&mut cursor, &self.time) {
-                        let diff = diff.unwrap_or_else(|DiffOverflow| DiffOverflow::raise());
+                    if let Some(read) = next_val::<B>(&mut cursor, &self.time) {
+                        let (val, diff) = read.unwrap_or_else(|DiffOverflow| DiffOverflow::raise());
                         return Some((<B::Key as Columnar>::to_owned(key), val, diff));
                     }
                     cursor.step_key();
@@ -58,15 +62,15 @@ impl<B: Batch> Snapshot<B> {
         })
     }
 
-    fn reads<'a>(&'a self, key: &B::Key) -> impl Iterator<Item = Result<(B::Val, B::Diff), DiffOverflow>> + use<'a, B> {
+    fn reads<'a>(&'a self, key: &B::Key) -> impl Iterator<Item = Accumulated<B>> + use<'a, B> {
         let mut cursor = cursor(&self.shards[shard_of::<B::Key>(key.borrow(), self.shards.len())]);
         cursor.seek_key(key.borrow());
-        let found = cursor.key().is_some_and(|k| super::gallop::compare::<B::Key>(k, key.borrow()).is_eq());
+        let found = cursor.key().is_some_and(|k| super::compare::compare::<B::Key>(k, key.borrow()).is_eq());
         std::iter::from_fn(move || {
             if !found {
                 return None;
             }
-            next_val::<B>(&mut cursor, &self.time).map(|(val, diff)| diff.map(|diff| (val, diff)))
+            next_val::<B>(&mut cursor, &self.time)
         })
     }
 }
@@ -76,10 +80,7 @@ fn cursor<B: Batch>(batches: &[B]) -> CursorList<'_, B::Cursor<'_>> {
 }
 
 /// The next val of the current key that has a sum at `time`, and that; the cursor goes past it.
-fn next_val<'a, B: Batch>(
-    cursor: &mut CursorList<'a, B::Cursor<'a>>,
-    time: &B::Time,
-) -> Option<(B::Val, Result<B::Diff, DiffOverflow>)> {
+fn next_val<'a, B: Batch>(cursor: &mut CursorList<'a, B::Cursor<'a>>, time: &B::Time) -> Option<Accumulated<B>> {
     while let Some(val) = cursor.val() {
         let mut sum = <B::Diff as Semigroup>::Sum::default();
         cursor.for_each_time(|t, diff| {
@@ -89,7 +90,8 @@ fn next_val<'a, B: Batch>(
         });
         cursor.step_val();
         if !B::Diff::sum_is_zero(&sum) {
-            return Some((<B::Val as Columnar>::to_owned(val), B::Diff::from_sum(sum).ok_or(DiffOverflow)));
+            let diff = B::Diff::from_sum(sum).ok_or(DiffOverflow);
+            return Some(diff.map(|diff| (<B::Val as Columnar>::to_owned(val), diff)));
         }
     }
     None

@@ -8,6 +8,8 @@
 //! 1. A batch waits in the queue until its upper is at or before every cut; then it is admitted to the entries.
 //! 2. An entry is due when a newer one is at least of its class (the logarithm of its size). Of the pairs of due
 //!    entries and their next the smallest is merged first, one merge a class at a time.
+//!    A pair is due too when twice its weight was admitted since its older one was made: what came later was summed up, so no
+//!    newer entry grows to its class, and what it holds may have become foldable.
 //! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
 //!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
@@ -40,7 +42,8 @@ pub struct TraceStats {
 }
 
 enum Entry<B: MergeBatch> {
-    Single(B),
+    // With the weight that had been admitted when it was made.
+    Single(B, u64),
     Merging(Box<Merging<B>>),
 }
 
@@ -54,7 +57,7 @@ struct Merging<B: MergeBatch> {
 impl<B: MergeBatch> Entry<B> {
     fn batches(&self) -> impl Iterator<Item = &B> {
         let (first, second) = match self {
-            Entry::Single(batch) => (batch, None),
+            Entry::Single(batch, _) => (batch, None),
             Entry::Merging(merging) => (&merging.first, Some(&merging.second)),
         };
         std::iter::once(first).chain(second)
@@ -79,6 +82,8 @@ pub struct Spine<B: MergeBatch> {
     policy: MergePolicy,
     entries: Vec<Entry<B>>,
     queue: VecDeque<B>,
+    // Weight admitted so far.
+    admitted: u64,
     // Fuel a class has left, or owes if negative.
     budgets: Vec<isize>,
     lower: Antichain<B::Time>,
@@ -88,7 +93,15 @@ pub struct Spine<B: MergeBatch> {
 impl<B: MergeBatch> Spine<B> {
     /// An empty spine that starts at `lower`.
     pub fn new(policy: MergePolicy, lower: Antichain<B::Time>) -> Self {
-        Spine { policy, entries: Vec::new(), queue: VecDeque::new(), budgets: Vec::new(), upper: lower.clone(), lower }
+        Spine {
+            policy,
+            entries: Vec::new(),
+            queue: VecDeque::new(),
+            admitted: 0,
+            budgets: Vec::new(),
+            upper: lower.clone(),
+            lower,
+        }
     }
     /// The last batch's upper bound, or where the spine starts.
     pub fn upper(&self) -> &Antichain<B::Time> {
@@ -175,14 +188,37 @@ impl<B: MergeBatch> Spine<B> {
                     return self.admissible(cut);
                 }
                 *fuel -= 1;
-                let batch = self.queue.pop_front().expect("admissible");
-                self.entries.push(Entry::Single(batch));
+                self.take_in();
                 continue;
             };
             if *fuel <= 0 {
                 return true;
             }
             *changed |= self.advance(index, fuel);
+        }
+    }
+
+    /// Drops the batches that end at or before both frontiers, so that the list starts later: for a stream, which has no
+    /// history. True iff there were any.
+    pub fn forget(&mut self, since: &Antichain<B::Time>, cut: &Antichain<B::Time>) -> bool {
+        let over = |upper: &Antichain<B::Time>| upper.before_equal(since) && upper.before_equal(cut);
+        let mut forgotten = None;
+        while let Some(last) = self.entries.first().and_then(|entry| entry.batches().last()) {
+            if !over(last.upper()) {
+                break;
+            }
+            forgotten = Some(last.upper().clone());
+            self.entries.remove(0);
+        }
+        while self.entries.is_empty() && self.queue.front().is_some_and(|batch| over(batch.upper())) {
+            forgotten = self.queue.pop_front().map(|batch| batch.upper().clone());
+        }
+        match forgotten {
+            Some(lower) => {
+                self.lower = lower;
+                true
+            }
+            None => false,
         }
     }
 
@@ -210,9 +246,8 @@ impl<B: MergeBatch> Spine<B> {
 
     /// Moves the oldest batch of the queue to the entries; it pays each class.
     fn admit(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) -> bool {
-        let batch = self.queue.pop_front().expect("admissible");
-        let fuel = self.policy.fuel(weight(&batch));
-        self.entries.push(Entry::Single(batch));
+        let weight = self.take_in();
+        let fuel = self.policy.fuel(weight);
         for budget in &mut self.budgets {
             // What is not used is not kept: fuel pays for merges that are open when a batch comes.
             *budget = (*budget).min(0).saturating_add(fuel);
@@ -228,6 +263,15 @@ impl<B: MergeBatch> Spine<B> {
             changed |= self.advance(index, &mut left);
             self.budgets[class] = left;
         }
+    }
+
+    /// Moves the oldest batch of the queue to the entries; its weight.
+    fn take_in(&mut self) -> usize {
+        let batch = self.queue.pop_front().expect("admissible");
+        let weight = weight(&batch);
+        self.admitted += weight as u64;
+        self.entries.push(Entry::Single(batch, self.admitted));
+        weight
     }
 
     /// The open merge of least remaining work among those whose class is `wanted`.
@@ -247,15 +291,15 @@ impl<B: MergeBatch> Spine<B> {
             return false;
         }
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
-        self.entries.insert(index, Entry::Single(merging.merger.finish()));
+        self.entries.insert(index, Entry::Single(merging.merger.finish(), self.admitted));
         true
     }
 
     /// Starts merges of pairs that are due: the smallest first, one a class.
     fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) {
         while let Some((index, class)) = self.due() {
-            let Entry::Single(second) = self.entries.remove(index + 1) else { unreachable!("due pairs are single") };
-            let Entry::Single(first) = &self.entries[index] else { unreachable!("due pairs are single") };
+            let Entry::Single(second, _) = self.entries.remove(index + 1) else { unreachable!("due pairs are single") };
+            let Entry::Single(first, _) = &self.entries[index] else { unreachable!("due pairs are single") };
             let merger = B::begin_merge(first, &second, &since());
             let merging = Merging { first: first.clone(), second, merger, class };
             self.entries[index] = Entry::Merging(Box::new(merging));
@@ -274,12 +318,12 @@ impl<B: MergeBatch> Spine<B> {
         let mut newer = 0;
         for index in (0..self.entries.len().saturating_sub(1)).rev() {
             newer = newer.max(class(self.entries[index + 1].weight()));
-            let (Entry::Single(first), Entry::Single(second)) = (&self.entries[index], &self.entries[index + 1]) else {
-                continue;
-            };
+            let pair = (&self.entries[index], &self.entries[index + 1]);
+            let (Entry::Single(first, born), Entry::Single(second, _)) = pair else { continue };
             let total = weight(first) + weight(second);
-            let free = !busy[class(total)];
-            if class(weight(first)) <= newer && free && best.is_none_or(|(least, _)| total <= least) {
+            let stale = self.admitted - born >= 2 * total as u64;
+            let due = class(weight(first)) <= newer || stale;
+            if due && !busy[class(total)] && best.is_none_or(|(least, _)| total <= least) {
                 best = Some((total, index));
             }
         }
@@ -309,3 +353,6 @@ impl<B: MergeBatch> Spine<B> {
         &self.policy
     }
 }
+
+#[cfg(test)]
+mod tests;

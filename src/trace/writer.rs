@@ -4,7 +4,7 @@
 //! is a reader as long as someone has the published arrangement. Before: `handle`. Next stop: `published`.
 #![forbid(unsafe_code)]
 
-use super::handle::{TraceBox, TraceHandle};
+use super::handle::{Minted, TraceBox, TraceHandle, WeakTrace};
 use super::layers::start;
 use super::merge::MergeBatch;
 use super::policy::MergePolicy;
@@ -22,6 +22,8 @@ pub struct TraceWriter<B: MergeBatch> {
     // The last batch's upper.
     upper: Antichain<B::Time>,
     publication: Option<Publication<B>>,
+    // Whether what every reader has passed is dropped rather than folded.
+    forgetful: bool,
 }
 
 /// A shard that this writer publishes.
@@ -42,13 +44,19 @@ impl<B: MergeBatch> TraceWriter<B> {
             spine: RefCell::new(Spine::new(policy, least.clone())),
             readers: RefCell::new(Readers::new()),
             committed: RefCell::new(least.clone()),
+            minted: RefCell::new(Minted::new()),
         });
-        let writer = TraceWriter { shared: Rc::downgrade(&shared), upper: least.clone(), publication: None };
+        let writer =
+            TraceWriter { shared: Rc::downgrade(&shared), upper: least.clone(), publication: None, forgetful: false };
         (writer, TraceHandle::register(shared, least.clone(), least))
     }
     /// The last batch's upper bound; the least time, if there is none.
     pub fn upper(&self) -> &Antichain<B::Time> {
         &self.upper
+    }
+    /// A way to more readers, for importers on this worker; nothing, if no reader is left.
+    pub fn reader(&self) -> Option<WeakTrace<B>> {
+        self.is_read().then(|| WeakTrace::new(self.shared.clone()))
     }
     /// Whether anyone reads, or may.
     pub fn is_read(&self) -> bool {
@@ -66,7 +74,9 @@ impl<B: MergeBatch> TraceWriter<B> {
         self.retract();
         if let Some(shared) = self.shared.upgrade() {
             let cut = shared.cut();
+            shared.minted.borrow_mut().mint(batch.upper(), batch.bytes(), &shared.committed.borrow());
             shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
+            self.forget(&shared);
             self.show(&shared);
         }
     }
@@ -117,6 +127,7 @@ impl<B: MergeBatch> TraceWriter<B> {
         if publication.upper != *upper {
             publication.upper = upper.clone();
             let shared = self.shared.upgrade().expect("a publication keeps its trace");
+            self.forget(&shared);
             self.show(&shared);
         }
     }
@@ -149,6 +160,20 @@ impl<B: MergeBatch> TraceWriter<B> {
             assert!(old.before_equal(&since), "a since went back from {old:?} to {since:?}");
         }
         since
+    }
+
+    /// From now on what every reader has passed is dropped, not folded: a stream rather than a collection. For totally
+    /// ordered times, where what ends at or before a since is before it.
+    pub fn keep_no_history(&mut self) {
+        self.forgetful = true;
+    }
+
+    fn forget(&self, shared: &TraceBox<B>) {
+        if self.forgetful {
+            let since = self.commit(shared);
+            let cut = shared.cut();
+            shared.spine.borrow_mut().forget(&since, &cut);
+        }
     }
 
     /// Replaces what is published.

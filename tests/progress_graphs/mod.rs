@@ -3,6 +3,7 @@
 //! Units are laid out in a random tree of scopes. What leads forward in that layout is a plain edge, composed of
 //! leaves and enters; what leads back goes through a feedback of a scope around both, or across an edge that steps.
 #![allow(dead_code)]
+#![forbid(unsafe_code)]
 
 use kpg::order::{Coords, MAX_COORDINATES, PartialOrder};
 use kpg::progress::{Graph, GraphBuilder, Kind, Location, ScopeId, Summary};

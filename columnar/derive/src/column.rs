@@ -25,30 +25,14 @@ pub(crate) fn generate(item: &Item) -> TokenStream {
         let outward = quote! {
             match value { #(#arms,)* _ => ::core::unreachable!("no such tag was pushed") }
         };
-        return wrapper(
-            item,
-            &quote! { u8 },
-            &tag_of(item, &quote! { value }),
-            &outward,
-        );
+        return wrapper(item, &quote! { u8 }, &tag_of(item, &quote! { value }), &outward);
     }
     enumeration(item)
 }
 
 /// A column that wraps the column of type `inner`; `inward` and `outward` convert the reference `value`.
-fn wrapper(
-    item: &Item,
-    inner: &TokenStream,
-    inward: &TokenStream,
-    outward: &TokenStream,
-) -> TokenStream {
-    let Item {
-        name,
-        vis,
-        column,
-        krate,
-        ..
-    } = item;
+fn wrapper(item: &Item, inner: &TokenStream, inward: &TokenStream, outward: &TokenStream) -> TokenStream {
+    let Item { name, vis, column, krate, .. } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let doc = format!("A column of [`{name}`].");
     let stored = quote! { <#inner as #krate::Columnar>::Column };
@@ -139,13 +123,7 @@ struct Parts {
 }
 
 fn enumeration(item: &Item) -> TokenStream {
-    let Item {
-        name,
-        vis,
-        column,
-        krate,
-        ..
-    } = item;
+    let Item { name, vis, column, krate, .. } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let doc = format!("A column of [`{name}`].");
     let count = item.shapes.len();
@@ -208,40 +186,28 @@ fn enumeration(item: &Item) -> TokenStream {
 
 /// Reading and appending.
 fn values(item: &Item, parts: &Parts) -> TokenStream {
-    let Item {
-        reference, krate, ..
-    } = item;
+    let Item { reference, krate, .. } = item;
     let Parts { columns, tags, .. } = parts;
-    let get = item
-        .shapes
-        .iter()
-        .zip(columns)
-        .zip(tags)
-        .map(|((shape, column), tag)| {
-            let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
-            let tuple = shape.fields.tuple("f");
-            quote! {
-                #tag => {
-                    let #tuple = #krate::Column::get(&self.#column, slot);
-                    #reference #suffix #braces
-                }
+    let get = item.shapes.iter().zip(columns).zip(tags).map(|((shape, column), tag)| {
+        let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
+        let tuple = shape.fields.tuple("f");
+        quote! {
+            #tag => {
+                let #tuple = #krate::Column::get(&self.#column, slot);
+                #reference #suffix #braces
             }
-        });
-    let push = item
-        .shapes
-        .iter()
-        .zip(columns)
-        .zip(tags)
-        .map(|((shape, column), tag)| {
-            let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
-            let tuple = shape.fields.tuple("f");
-            quote! {
-                #reference #suffix #braces => {
-                    self.variants.push(#tag, #krate::Column::len(&self.#column));
-                    #krate::Column::push(&mut self.#column, #tuple);
-                }
+        }
+    });
+    let push = item.shapes.iter().zip(columns).zip(tags).map(|((shape, column), tag)| {
+        let (suffix, braces) = (&shape.suffix, shape.fields.braces("f"));
+        let tuple = shape.fields.tuple("f");
+        quote! {
+            #reference #suffix #braces => {
+                self.variants.push(#tag, #krate::Column::len(&self.#column));
+                #krate::Column::push(&mut self.#column, #tuple);
             }
-        });
+        }
+    });
     quote! {
         #[inline]
         fn len(&self) -> usize {
@@ -276,11 +242,7 @@ fn values(item: &Item, parts: &Parts) -> TokenStream {
 /// The tag in the high bits, the prefix of the fields below.
 fn prefixes(item: &Item, parts: &Parts) -> TokenStream {
     let krate = &item.krate;
-    let Parts {
-        columns,
-        types,
-        tags,
-    } = parts;
+    let Parts { columns, types, tags } = parts;
     let tag_bits = usize::BITS - (item.shapes.len() - 1).leading_zeros();
     let layout = quote! {
         #krate::generated::EnumLayout::new(

@@ -13,9 +13,7 @@ pub(crate) struct FieldList {
 
 impl FieldList {
     pub(crate) fn new(fields: &Fields) -> Self {
-        FieldList {
-            fields: fields.clone(),
-        }
+        FieldList { fields: fields.clone() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -28,30 +26,17 @@ impl FieldList {
 
     /// A local name for each field; different prefixes never clash.
     pub(crate) fn locals(&self, prefix: &str) -> Vec<Ident> {
-        (0..self.fields.len())
-            .map(|index| format_ident!("{prefix}{index}"))
-            .collect()
+        (0..self.fields.len()).map(|index| format_ident!("{prefix}{index}")).collect()
     }
 
     /// The tuple of the fields' types.
     pub(crate) fn tuple_type(&self) -> TokenStream {
-        nest(
-            &self
-                .types()
-                .map(ToTokens::to_token_stream)
-                .collect::<Vec<_>>(),
-        )
+        nest(&self.types().map(ToTokens::to_token_stream).collect::<Vec<_>>())
     }
 
     /// The tuple of the local names, as pattern or expression.
     pub(crate) fn tuple(&self, prefix: &str) -> TokenStream {
-        nest(
-            &self
-                .locals(prefix)
-                .iter()
-                .map(ToTokens::to_token_stream)
-                .collect::<Vec<_>>(),
-        )
+        nest(&self.locals(prefix).iter().map(ToTokens::to_token_stream).collect::<Vec<_>>())
     }
 
     /// `{ name: local, … }`, which after the name of a type or variant of any shape is a pattern or an
@@ -62,12 +47,7 @@ impl FieldList {
     }
 
     /// The same with `<Type as krate::Columnar>::method(local)` for each field.
-    pub(crate) fn braces_mapped(
-        &self,
-        prefix: &str,
-        krate: &TokenStream,
-        method: &str,
-    ) -> TokenStream {
+    pub(crate) fn braces_mapped(&self, prefix: &str, krate: &TokenStream, method: &str) -> TokenStream {
         let method = format_ident!("{method}");
         let (members, types, locals) = (self.fields.members(), self.types(), self.locals(prefix));
         quote! { { #(#members: <#types as #krate::Columnar>::#method(#locals)),* } }
@@ -75,23 +55,15 @@ impl FieldList {
 
     /// The declaration of the same fields by reference: `{ … }`, `( … )` or nothing.
     pub(crate) fn by_reference(&self, krate: &TokenStream, is_variant: bool) -> TokenStream {
-        let declare = self
-            .fields
-            .iter()
-            .zip(self.fields.members())
-            .map(|(field, member)| {
-                let vis = if is_variant {
-                    &Visibility::Inherited
-                } else {
-                    &field.vis
-                };
-                let (ty, name) = (&field.ty, field.ident.iter());
-                let doc = match member {
-                    Member::Named(name) => format!("The field `{name}`."),
-                    Member::Unnamed(index) => format!("The field {}.", index.index),
-                };
-                quote! { #[doc = #doc] #vis #(#name:)* <#ty as #krate::Columnar>::Ref<'a> }
-            });
+        let declare = self.fields.iter().zip(self.fields.members()).map(|(field, member)| {
+            let vis = if is_variant { &Visibility::Inherited } else { &field.vis };
+            let (ty, name) = (&field.ty, field.ident.iter());
+            let doc = match member {
+                Member::Named(name) => format!("The field `{name}`."),
+                Member::Unnamed(index) => format!("The field {}.", index.index),
+            };
+            quote! { #[doc = #doc] #vis #(#name:)* <#ty as #krate::Columnar>::Ref<'a> }
+        });
         match self.fields {
             Fields::Named(_) => quote! { { #(#declare),* } },
             Fields::Unnamed(_) => quote! { ( #(#declare),* ) },
@@ -104,11 +76,7 @@ impl FieldList {
         let (name, locals) = (name.to_string(), self.locals(prefix));
         match &self.fields {
             Fields::Named(named) => {
-                let names = named
-                    .named
-                    .iter()
-                    .flat_map(|field| &field.ident)
-                    .map(Ident::to_string);
+                let names = named.named.iter().flat_map(|field| &field.ident).map(Ident::to_string);
                 quote! { formatter.debug_struct(#name)#(.field(#names, #locals))*.finish() }
             }
             Fields::Unnamed(_) => {

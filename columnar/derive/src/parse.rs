@@ -117,42 +117,26 @@ fn generics(input: &DeriveInput, krate: &TokenStream) -> Result<(Vec<Ident>, Vec
         }
     }
     if let Some(clause) = &input.generics.where_clause {
-        bounds.extend(
-            clause
-                .predicates
-                .iter()
-                .map(|predicate| quote! { #predicate }),
-        );
+        bounds.extend(clause.predicates.iter().map(|predicate| quote! { #predicate }));
     }
     Ok((params, bounds))
 }
 
 fn variants(name: &Ident, data: &DataEnum) -> Result<Vec<Shape>> {
     if data.variants.is_empty() {
-        return Err(Error::new_spanned(
-            name,
-            "an enum without variants has no values to store",
-        ));
+        return Err(Error::new_spanned(name, "an enum without variants has no values to store"));
     }
     if data.variants.len() > 256 {
-        return Err(Error::new_spanned(
-            name,
-            "at most 256 variants: the tag is one byte",
-        ));
+        return Err(Error::new_spanned(name, "at most 256 variants: the tag is one byte"));
     }
     let mut shapes = Vec::new();
     for variant in &data.variants {
         if let Some((_, discriminant)) = &variant.discriminant {
-            let reason =
-                "derive(Columnar) orders variants as declared, so it takes no discriminants";
+            let reason = "derive(Columnar) orders variants as declared, so it takes no discriminants";
             return Err(Error::new_spanned(discriminant, reason));
         }
         let name = &variant.ident;
-        shapes.push(Shape {
-            suffix: quote! { ::#name },
-            name: name.clone(),
-            fields: FieldList::new(&variant.fields),
-        });
+        shapes.push(Shape { suffix: quote! { ::#name }, name: name.clone(), fields: FieldList::new(&variant.fields) });
     }
     Ok(shapes)
 }
@@ -186,10 +170,7 @@ mod tests {
     use syn::parse_quote;
 
     fn refusal(input: DeriveInput) -> String {
-        Item::new(&input)
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default()
+        Item::new(&input).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -199,9 +180,7 @@ mod tests {
         assert!(refusal(parse_quote! { union A { a: u8 } }).contains("union"));
         assert!(refusal(parse_quote! { enum A {} }).contains("without variants"));
         assert!(refusal(parse_quote! { enum A { B = 3, C = 1 } }).contains("discriminants"));
-        assert!(
-            refusal(parse_quote! { #[columnar(krate = x)] struct A; }).contains("crate = path")
-        );
+        assert!(refusal(parse_quote! { #[columnar(krate = x)] struct A; }).contains("crate = path"));
         let variants = (0..257).map(|index| format_ident!("V{index}"));
         assert!(refusal(parse_quote! { enum A { #(#variants),* } }).contains("256"));
     }
@@ -209,10 +188,7 @@ mod tests {
     #[test]
     fn the_crate_path_is_found() {
         let path = |input: DeriveInput| crate_path(&input).map(|path| path.to_string());
-        assert_eq!(
-            path(parse_quote! { struct A; }).ok(),
-            Some(":: kpg :: columnar".into())
-        );
+        assert_eq!(path(parse_quote! { struct A; }).ok(), Some(":: kpg :: columnar".into()));
         let given = path(parse_quote! { #[columnar(crate = kpg::columnar)] struct A; });
         assert_eq!(given.ok(), Some("kpg :: columnar".into()));
         let here = path(parse_quote! { #[columnar(crate = crate)] struct A; });

@@ -12,12 +12,7 @@ pub(crate) fn generate(item: &Item) -> TokenStream {
 }
 
 fn declaration(item: &Item) -> TokenStream {
-    let Item {
-        vis,
-        reference,
-        krate,
-        ..
-    } = item;
+    let Item { vis, reference, krate, .. } = item;
     let doc = format!("A stored [`{}`].", item.name);
     let (arguments, clause) = reference_generics(item);
     if item.is_enum {
@@ -39,11 +34,7 @@ fn declaration(item: &Item) -> TokenStream {
 
 /// Arguments and where clause of the reference.
 fn reference_generics(item: &Item) -> (TokenStream, TokenStream) {
-    let clause = if item.borrows() {
-        item.clause()
-    } else {
-        TokenStream::new()
-    };
+    let clause = if item.borrows() { item.clause() } else { TokenStream::new() };
     (item.reference_arguments(&quote! { 'a }), clause)
 }
 
@@ -51,20 +42,12 @@ fn traits(item: &Item) -> TokenStream {
     let reference = &item.reference;
     let (arguments, clause) = reference_generics(item);
     let equal = item.shapes.iter().map(|shape| {
-        let (suffix, a, b) = (
-            &shape.suffix,
-            shape.fields.braces("a"),
-            shape.fields.braces("b"),
-        );
+        let (suffix, a, b) = (&shape.suffix, shape.fields.braces("a"), shape.fields.braces("b"));
         let (left, right) = (shape.fields.locals("a"), shape.fields.locals("b"));
         quote! { (#reference #suffix #a, #reference #suffix #b) => true #(&& #left == #right)* }
     });
     let compare = item.shapes.iter().map(|shape| {
-        let (suffix, a, b) = (
-            &shape.suffix,
-            shape.fields.braces("a"),
-            shape.fields.braces("b"),
-        );
+        let (suffix, a, b) = (&shape.suffix, shape.fields.braces("a"), shape.fields.braces("b"));
         let (left, right) = (shape.fields.tuple("a"), shape.fields.tuple("b"));
         quote! {
             (#reference #suffix #a, #reference #suffix #b) => ::core::cmp::Ord::cmp(&#left, &#right)
@@ -150,13 +133,7 @@ pub(crate) fn tag_of(item: &Item, value: &TokenStream) -> TokenStream {
 }
 
 fn columnar(item: &Item) -> TokenStream {
-    let Item {
-        name,
-        reference,
-        column,
-        krate,
-        ..
-    } = item;
+    let Item { name, reference, column, krate, .. } = item;
     let (arguments, clause) = (item.arguments(), item.clause());
     let stored = item.reference_arguments(&quote! { 'a });
     let map = |from: &TokenStream, to: &TokenStream, method: &str| -> Vec<TokenStream> {

@@ -38,30 +38,15 @@ fn prefixes<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
         let prefix = column.prefix(index);
         assert_eq!(bulk[index], prefix);
         let bits = ColumnOf::<T>::PREFIX_BITS;
-        assert!(
-            bits == 64 || prefix >> bits == 0,
-            "prefix {prefix:x} of {bits} bits"
-        );
+        assert!(bits == 64 || prefix >> bits == 0, "prefix {prefix:x} of {bits} bits");
         pairs.push((value, prefix));
     }
     assert_eq!(bulk.len(), model.len());
     pairs.sort();
     for pair in pairs.windows(2) {
         let (a, b) = (pair[0], pair[1]);
-        assert!(
-            a.1 <= b.1,
-            "{:?} has prefix {:x}, {:?} {:x}",
-            a.0,
-            a.1,
-            b.0,
-            b.1
-        );
-        assert!(
-            a.0 == b.0 || a.1 < b.1 || !ColumnOf::<T>::PREFIX_EXACT,
-            "{:?} {:?}",
-            a.0,
-            b.0
-        );
+        assert!(a.1 <= b.1, "{:?} has prefix {:x}, {:?} {:x}", a.0, a.1, b.0, b.1);
+        assert!(a.0 == b.0 || a.1 < b.1 || !ColumnOf::<T>::PREFIX_EXACT, "{:?} {:?}", a.0, b.0);
         let same = T::hash(a.0.borrow()) == T::hash(b.0.borrow());
         assert_eq!(a.0 == b.0, same, "hashes of {:?} and {:?}", a.0, b.0);
     }
@@ -73,20 +58,14 @@ fn pack<T: Columnar>(column: &ColumnOf<T>, model: &[T], room: u32) {
     let packed = column.pack(lower, model.len(), room, &mut keys);
     assert!(packed.bits <= room, "{packed:?} in {room}");
     if room < 64 {
-        assert!(
-            keys.iter().all(|key| key >> packed.bits == 1),
-            "the old bits are shifted up"
-        );
+        assert!(keys.iter().all(|key| key >> packed.bits == 1), "the old bits are shifted up");
     }
     let mut pairs: Vec<(&T, u64)> = model[lower..].iter().zip(keys).collect();
     pairs.sort();
     for pair in pairs.windows(2) {
         assert!(pair[0].1 <= pair[1].1, "{pair:?} packed in {room}");
         let differ = pair[0].0 != pair[1].0;
-        assert!(
-            !differ || pair[0].1 < pair[1].1 || !packed.exact,
-            "{pair:?} {packed:?}"
-        );
+        assert!(!differ || pair[0].1 < pair[1].1 || !packed.exact, "{pair:?} {packed:?}");
     }
 }
 
@@ -113,10 +92,7 @@ fn groups<T: Columnar>(column: &ColumnOf<T>, model: &[T], shape: u8) {
     sorter.sort_groups(column, &time_column, lower, model.len(), |group| {
         found.push(group.to_vec());
     });
-    let grouped: Vec<Vec<u32>> = expected
-        .chunk_by(|&a, &b| key(a) == key(b))
-        .map(<[u32]>::to_vec)
-        .collect();
+    let grouped: Vec<Vec<u32>> = expected.chunk_by(|&a, &b| key(a) == key(b)).map(<[u32]>::to_vec).collect();
     assert_eq!(found, grouped);
 }
 
@@ -162,27 +138,20 @@ fn merge_two<T: Columnar>(a: &[T], b: &[T], budget: usize) {
     while i < a.len() || j < b.len() {
         let before = (i, j);
         let start = merged.len();
-        (i, j) = merge_runs(
-            &column_a,
-            &column_b,
-            i..a.len(),
-            j..b.len(),
-            budget,
-            |run| match run {
-                Run::A(lower, upper) => {
-                    assert!(lower < upper);
-                    merged.extend_from_slice(&a[lower..upper]);
-                }
-                Run::B(lower, upper) => {
-                    assert!(lower < upper);
-                    merged.extend_from_slice(&b[lower..upper]);
-                }
-                Run::Both(i, j) => {
-                    assert_eq!(a[i], b[j]);
-                    merged.extend([a[i].clone(), b[j].clone()]);
-                }
-            },
-        );
+        (i, j) = merge_runs(&column_a, &column_b, i..a.len(), j..b.len(), budget, |run| match run {
+            Run::A(lower, upper) => {
+                assert!(lower < upper);
+                merged.extend_from_slice(&a[lower..upper]);
+            }
+            Run::B(lower, upper) => {
+                assert!(lower < upper);
+                merged.extend_from_slice(&b[lower..upper]);
+            }
+            Run::Both(i, j) => {
+                assert_eq!(a[i], b[j]);
+                merged.extend([a[i].clone(), b[j].clone()]);
+            }
+        });
         assert!(before != (i, j) && merged.len() - start <= budget.saturating_add(1));
     }
     let mut expected = [a, b].concat();
@@ -198,19 +167,12 @@ fn merge_many<T: Columnar>(parts: &[&[T]], budget: usize) {
     while !merge.is_done() {
         let before = merged.len();
         let spent = merge.step(&columns, budget, |run| match run {
-            KRun::One {
-                column,
-                lower,
-                upper,
-            } => {
+            KRun::One { column, lower, upper } => {
                 merged.extend_from_slice(&parts[column][lower..upper]);
             }
             KRun::Equal(equal) => {
                 assert!(equal.len() > 1);
-                assert!(
-                    equal.windows(2).all(|pair| pair[0].0 < pair[1].0),
-                    "{equal:?}"
-                );
+                assert!(equal.windows(2).all(|pair| pair[0].0 < pair[1].0), "{equal:?}");
                 merged.extend(equal.iter().map(|&(column, i)| parts[column][i].clone()));
             }
         });

@@ -45,11 +45,7 @@ impl<const F: u8> Column for FaultyColumn<F> {
         self.0.push(value.0);
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
-        let lower = if F == 3 {
-            lower.saturating_sub(1)
-        } else {
-            lower
-        };
+        let lower = if F == 3 { lower.saturating_sub(1) } else { lower };
         self.0.extend_from(&other.0, lower, upper);
     }
     fn clear(&mut self) {
@@ -79,23 +75,13 @@ impl<const F: u8> Column for FaultyColumn<F> {
     fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
         let packed = self.0.pack(lower, upper, room, keys);
         match F {
-            8 => Packed {
-                exact: true,
-                ..packed
-            },
-            9 => Packed {
-                bits: packed.bits / 2,
-                ..packed
-            },
+            8 => Packed { exact: true, ..packed },
+            9 => Packed { bits: packed.bits / 2, ..packed },
             _ => packed,
         }
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
-        let indices = if F == 10 {
-            &indices[indices.len() / 2..]
-        } else {
-            indices
-        };
+        let indices = if F == 10 { &indices[indices.len() / 2..] } else { indices };
         self.0.gather(&other.0, indices);
     }
     fn push_values(&mut self, values: &[Faulty<F>]) {

@@ -14,11 +14,7 @@ impl Values {
     /// A stream, by shape and seed.
     #[must_use]
     pub fn new(shape: u8, seed: u8) -> Self {
-        Values {
-            shape,
-            seed: u64::from(seed),
-            count: 0,
-        }
+        Values { shape, seed: u64::from(seed), count: 0 }
     }
 
     /// Any word.
@@ -82,11 +78,7 @@ ints!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
 
 impl Sample for u128 {
     fn sample(values: &mut Values) -> Self {
-        let high = if values.shape.is_multiple_of(2) {
-            7
-        } else {
-            values.word()
-        };
+        let high = if values.shape.is_multiple_of(2) { 7 } else { values.word() };
         u128::from(high) << 64 | u128::from(values.word())
     }
 }
@@ -108,9 +100,7 @@ impl Sample for F32 {
 impl Sample for char {
     fn sample(values: &mut Values) -> Self {
         let code = values.word() as u32;
-        char::from_u32(code)
-            .or(char::from_u32(code % 0xD800))
-            .unwrap_or('\0')
+        char::from_u32(code).or(char::from_u32(code % 0xD800)).unwrap_or('\0')
     }
 }
 impl Sample for bool {
@@ -123,20 +113,9 @@ impl Sample for () {
 }
 impl Sample for String {
     fn sample(values: &mut Values) -> Self {
-        let alphabet = [
-            "a",
-            "b",
-            "\0",
-            "ab",
-            "é",
-            "日",
-            "\u{10FFFF}",
-            "long enough to exceed a word",
-        ];
+        let alphabet = ["a", "b", "\0", "ab", "é", "日", "\u{10FFFF}", "long enough to exceed a word"];
         let length = values.length();
-        (0..length)
-            .map(|_| alphabet[values.word() as usize % alphabet.len()])
-            .collect()
+        (0..length).map(|_| alphabet[values.word() as usize % alphabet.len()]).collect()
     }
 }
 impl<T: Sample> Sample for Vec<T> {
@@ -152,11 +131,7 @@ impl<T: Sample> Sample for Option<T> {
 }
 impl<T: Sample, E: Sample> Sample for Result<T, E> {
     fn sample(values: &mut Values) -> Self {
-        if values.word().is_multiple_of(3) {
-            Err(E::sample(values))
-        } else {
-            Ok(T::sample(values))
-        }
+        if values.word().is_multiple_of(3) { Err(E::sample(values)) } else { Ok(T::sample(values)) }
     }
 }
 impl<T> Sample for Opaque<T>

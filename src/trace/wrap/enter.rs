@@ -34,10 +34,12 @@ impl<'a, C: Cursor<'a>> Cursor<'a> for EnterCursor<C> {
     }
 }
 
+type Bounds<T> = [Antichain<Product<T, u32>>; 2];
+
 /// A batch whose times and bounds have round 0 appended.
 pub struct EnterBatch<B: Batch> {
     inner: B,
-    bounds: Arc<[Antichain<Product<B::Time, u32>>; 2]>,
+    bounds: Arc<Bounds<B::Time>>,
 }
 
 impl<B: Batch> EnterBatch<B> {
@@ -85,6 +87,10 @@ impl<Tr: Trace> EnterTrace<Tr> {
     /// A view of `inner`.
     pub fn new(inner: Tr) -> Self {
         EnterTrace { inner }
+    }
+    /// The trace viewed.
+    pub fn inner(&self) -> &Tr {
+        &self.inner
     }
     /// A view of a batch that the trace's arrangement delivers.
     pub fn wrap(&self, batch: Tr::Batch) -> EnterBatch<Tr::Batch> {

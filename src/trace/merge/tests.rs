@@ -1,0 +1,162 @@
+use super::super::check::accumulate;
+use super::super::{batch_from_sorted, sort_and_consolidate, start};
+use super::*;
+use crate::dataflow::Updates;
+use crate::order::Pair;
+
+type Time = Pair<u64, u64>;
+type Update = (u8, u8, u8, u8, i8);
+type Frontier = Vec<(u8, u8)>;
+
+fn time(a: u8, b: u8) -> Time {
+    Pair::new(u64::from(a % 6), u64::from(b % 6))
+}
+
+fn times() -> impl Iterator<Item = Time> {
+    (0..12).flat_map(|a| (0..12).map(move |b| Pair::new(a, b)))
+}
+
+/// The updates not beyond `middle`, and the rest, as adjacent batches.
+fn batches(updates: &[Update], middle: &Antichain<Time>) -> [OrdBatch<u64, u64, Time, i64>; 2] {
+    let mut columns = [Updates::default(), Updates::default()];
+    for (key, val, a, b, diff) in updates {
+        let time = time(*a, *b);
+        let side = usize::from(middle.less_equal(&time));
+        columns[side].push((u64::from(key % 8), u64::from(val % 4)), time, i64::from(*diff));
+    }
+    let [first, second] = columns.map(sort_and_consolidate);
+    [batch_from_sorted(first, start(), middle.clone()), batch_from_sorted(second, middle.clone(), Antichain::new())]
+}
+
+fn frontier(elements: &Frontier) -> Antichain<Time> {
+    elements.iter().map(|(a, b)| time(*a, *b)).collect()
+}
+
+fn merge<B: MergeBatch>(first: &B, second: &B, since: &Antichain<B::Time>, fuel: isize) -> B {
+    let mut merger = B::begin_merge(first, second, since);
+    let mut rounds = 0;
+    while !merger.is_done() {
+        let before = merger.remaining();
+        merger.work(&mut { fuel });
+        assert!(merger.remaining() <= before, "work makes progress");
+        rounds += 1;
+        assert!(rounds <= 4 * (first.len() + second.len()) + 8, "each call makes progress");
+    }
+    assert_eq!(merger.remaining(), 0);
+    merger.finish()
+}
+
+quickcheck::quickcheck! {
+    fn accumulates_alike_beyond_since(updates: Vec<Update>, middle: Frontier, since: Frontier, fuel: u8) -> bool {
+        let since = frontier(&since);
+        let [first, second] = batches(&updates, &frontier(&middle));
+        first.check_upper();
+        second.check_upper();
+        let merged = merge(&first, &second, &since, isize::from(fuel % 32) + 1);
+        merged.check_invariants();
+        assert_eq!((merged.lower(), merged.upper()), (first.lower(), second.upper()));
+        times().filter(|t| since.is_empty() || since.less_equal(t)).all(|at| {
+            accumulate(std::slice::from_ref(&merged), &at) == accumulate(&[first.clone(), second.clone()], &at)
+        })
+    }
+
+    fn folds_what_none_tells_apart(updates: Vec<Update>, middle: Frontier, since: Frontier) -> bool {
+        let since = frontier(&since);
+        let [first, second] = batches(&updates, &frontier(&middle));
+        let merged = merge(&first, &second, &since, isize::MAX);
+        first.is_empty() || second.is_empty() || (0..merged.len()).all(|index| {
+            let time = merged.layers().times.get(index);
+            rep(&time, &since) == time
+        })
+    }
+
+    fn slices_change_nothing(updates: Vec<Update>, middle: Frontier, since: Frontier, fuel: u8) -> bool {
+        let since = frontier(&since);
+        let [first, second] = batches(&updates, &frontier(&middle));
+        let whole = merge(&first, &second, &since, isize::MAX);
+        let sliced = merge(&first, &second, &since, isize::from(fuel % 4) + 1);
+        let all = |b: &OrdBatch<u64, u64, Time, i64>| -> Vec<_> {
+            (0..b.len()).map(|i| (b.layers().times.get(i), b.layers().diffs.get(i))).collect()
+        };
+        all(&whole) == all(&sliced)
+    }
+}
+
+/// As `batches`, of keys that have one val and one update each.
+fn flat_batches(updates: &[(u16, u8, u8, i8)]) -> [OrdBatch<u64, u64, u64, i64>; 2] {
+    let middle = Antichain::from_elem(4);
+    let mut columns = [Updates::default(), Updates::default()];
+    let mut seen = std::collections::HashSet::new();
+    for (key, val, time, diff) in updates {
+        let (key, time) = (u64::from(key % 128), u64::from(time % 8));
+        if *diff != 0 && seen.insert((key, time / 4)) {
+            columns[usize::from(time >= 4)].push((key, u64::from(val % 2)), time, i64::from(diff.signum()));
+        }
+    }
+    let [first, second] = columns.map(sort_and_consolidate);
+    [batch_from_sorted(first, start(), middle.clone()), batch_from_sorted(second, middle, Antichain::from_elem(8))]
+}
+
+quickcheck::quickcheck! {
+    fn flat_ones_too(updates: Vec<(u16, u8, u8, i8)>, since: u8, fuel: u8) -> bool {
+        let since = Antichain::from_elem(u64::from(since % 10));
+        let [first, second] = flat_batches(&updates);
+        let merged = merge(&first, &second, &since, isize::from(fuel % 32) + 1);
+        merged.check_invariants();
+        (since.elements()[0]..12).all(|at| {
+            accumulate(std::slice::from_ref(&merged), &at) == accumulate(&[first.clone(), second.clone()], &at)
+        })
+    }
+}
+
+#[test]
+fn stays_near_its_fuel() {
+    // One key with many vals, and many keys with one.
+    let mut updates = [Updates::<(u64, u64), u64, i64>::default(), Updates::default()];
+    for index in 0..10_000 {
+        updates[index % 2].push((7, index as u64), (index % 2) as u64, 1);
+        updates[index % 2].push((10 + index as u64, 0), (index % 2) as u64, 1);
+    }
+    let [first, second] = updates.map(sort_and_consolidate);
+    let first = batch_from_sorted(first, start(), Antichain::from_elem(1));
+    let second = batch_from_sorted(second, Antichain::from_elem(1), Antichain::from_elem(2));
+    let mut merger = OrdBatch::begin_merge(&first, &second, &Antichain::from_elem(1));
+    let mut calls = 0;
+    while !merger.is_done() {
+        let before = merger.remaining();
+        merger.work(&mut 100);
+        assert!(before - merger.remaining() <= 110, "{} of fuel 100", before - merger.remaining());
+        calls += 1;
+    }
+    assert!((180..=600).contains(&calls), "{calls}");
+    assert_eq!(merger.finish().len(), 20_000);
+}
+
+#[test]
+fn sums_that_do_not_fit_stay_apart() {
+    let batch = |diff: i64, lower: u64| {
+        let mut updates = Updates::<(u64, ()), u64, i64>::default();
+        updates.push((1, ()), lower, diff);
+        batch_from_sorted(updates, Antichain::from_elem(lower), Antichain::from_elem(lower + 1))
+    };
+    let since = Antichain::from_elem(9);
+    let merged = merge(&batch(i64::MAX, 0), &batch(i64::MAX, 1), &since, 1);
+    merged.check_invariants();
+    assert_eq!(merged.len(), 2);
+    let less = merge(&merged, &batch(-i64::MAX, 2), &since, 1);
+    less.check_invariants();
+    assert_eq!(less.len(), 1);
+}
+
+#[test]
+fn an_empty_neighbour_costs_nothing() {
+    let mut updates = Updates::<(u64, ()), u64, i64>::default();
+    (0..100).for_each(|key| updates.push((key, ()), 0, 1));
+    let first = batch_from_sorted(updates, start(), Antichain::from_elem(1));
+    let second = OrdBatch::empty(Antichain::from_elem(1), Antichain::new());
+    let merger = OrdBatch::begin_merge(&first, &second, &Antichain::from_elem(1));
+    assert!(merger.is_done());
+    let merged = merger.finish();
+    assert!(Arc::ptr_eq(merged.layers(), first.layers()));
+    assert!(merged.upper().is_empty());
+}

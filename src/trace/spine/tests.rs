@@ -1,0 +1,179 @@
+use super::super::{Batch, OrdBatch, Trace, TraceWriter, batch_from_sorted, start};
+use super::*;
+use crate::dataflow::Updates;
+use crate::order::Antichain;
+
+type B = OrdBatch<u64, (), u64, i64>;
+
+/// Distinct keys, so that nothing is summed away and sizes are what they seem.
+fn batch(key: &mut u64, len: usize, time: u64) -> B {
+    let mut updates = Updates::<(u64, ()), u64, i64>::default();
+    for _ in 0..len {
+        updates.push((*key, ()), time, 1);
+        *key += 1;
+    }
+    batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
+}
+
+/// A small generator, for sizes.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state >> 33
+}
+
+/// Inserts batches of sizes that `size` gives; the most batches seen over 2·log2 of the updates.
+fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) -> f64 {
+    let mut spine = Spine::<B>::new(policy, start());
+    let (cut, mut key, mut total, mut worst) = (Antichain::new(), 0, 0, 0f64);
+    for time in 0..rounds {
+        let batch = batch(&mut key, size(time), time);
+        total += batch.len() + 1;
+        spine.insert(batch, &cut, &mut || Antichain::from_elem(time));
+        let logarithm = 2.0 * ((total + 2) as f64).log2();
+        worst = worst.max(spine.batches().count() as f64 / logarithm);
+    }
+    spine.check_invariants();
+    worst
+}
+
+#[test]
+fn the_number_of_batches_is_logarithmic() {
+    for policy in [MergePolicy::lazy(), MergePolicy::default(), MergePolicy::eager()] {
+        let mut state = 7;
+        let worst = [
+            grow(policy, 3_000, |_| 1),
+            grow(policy, 1_000, |_| 0),
+            grow(policy, 1_000, |time| if time % 7 == 0 { 300 } else { 1 }),
+            grow(policy, 600, |time| time as usize),
+            grow(policy, 600, |time| 600 - time as usize),
+            grow(policy, 1_000, |time| 1 << (time % 10)),
+            grow(policy, 1_000, |time| 512 >> (time % 10)),
+            grow(policy, 1_000, |_| (1usize << (random(&mut state) % 11)) - 1),
+        ];
+        assert!(worst.iter().all(|w| *w <= 1.5), "{policy:?}: {worst:?}");
+    }
+}
+
+#[test]
+fn what_cuts_pin_stays_and_is_then_merged() {
+    let mut spine = Spine::<B>::new(MergePolicy::lazy(), start());
+    let (mut key, pin) = (0, Antichain::from_elem(100));
+    for time in 0..1_000 {
+        spine.insert(batch(&mut key, 3, time), &pin, &mut || Antichain::from_elem(time));
+    }
+    let stats = spine.stats(&pin);
+    assert_eq!(stats.queued, 900);
+    assert!(stats.merge_debt < 400, "what is pinned is no debt: {stats:?}");
+    assert!(spine.entry_count() < 20, "{}", spine.entry_count());
+    assert_eq!(
+        spine.batches_through(&Antichain::from_elem(500)).map(|b| b.iter().map(Batch::len).sum::<usize>()),
+        Some(1_500)
+    );
+    let free = Antichain::new();
+    assert!(spine.stats(&free).merge_debt >= 3_600);
+    for time in 1_000..2_200 {
+        spine.insert(batch(&mut key, 3, time), &free, &mut || Antichain::from_elem(time));
+    }
+    assert_eq!(spine.stats(&free).queued, 0, "each batch admits two");
+    assert!(spine.entry_count() < 30, "{}", spine.entry_count());
+    spine.check_invariants();
+}
+
+#[test]
+fn idle_work_comes_to_rest() {
+    let mut spine = Spine::<B>::new(MergePolicy::lazy(), start());
+    let (mut key, free) = (0, Antichain::new());
+    for time in 0..500 {
+        spine.insert(batch(&mut key, 5, time), &start(), &mut || start());
+    }
+    let (mut calls, mut changed) = (0, false);
+    while spine.work(&mut 50, &free, &mut || start(), &mut changed) {
+        calls += 1;
+        assert!(calls < 10_000);
+    }
+    assert!(changed && calls > 100, "in slices: {calls}");
+    assert_eq!(spine.stats(&free).merge_debt, 0);
+    assert!(spine.entry_count() < 12);
+    spine.check_invariants();
+}
+
+#[test]
+fn an_insert_does_not_merge_beyond_its_fuel() {
+    let policy = MergePolicy::lazy();
+    let mut spine = Spine::<B>::new(policy, start());
+    let (mut key, free) = (0, Antichain::new());
+    for time in 0..2 {
+        spine.insert(batch(&mut key, 50_000, time), &Antichain::from_elem(0), &mut || start());
+    }
+    // Both are admitted at once, but not merged by what a small batch pays.
+    for time in 2..40 {
+        let before = spine.stats(&free).merge_debt;
+        spine.insert(batch(&mut key, 10, time), &free, &mut || start());
+        let after = spine.stats(&free).merge_debt;
+        if time > 4 {
+            assert!(before.saturating_sub(after) < 64 * 11 * policy.coefficient, "{before} {after}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_without_readers_is_dropped() {
+    let (mut writer, handle) = TraceWriter::<B>::new(MergePolicy::default());
+    let mut key = 0;
+    writer.insert(batch(&mut key, 4, 0));
+    let weak = handle.downgrade();
+    let other = handle.clone();
+    drop(handle);
+    assert!(writer.is_read());
+    drop(other);
+    assert!(!writer.is_read());
+    assert!(weak.register(&start()).is_none());
+    writer.insert(batch(&mut key, 4, 1));
+    writer.seal_end();
+    assert!(writer.upper().is_empty());
+    assert!(!writer.work(&mut 100));
+    writer.seal_end();
+}
+
+#[test]
+fn an_empty_trace_has_its_least_bound() {
+    let (mut writer, handle) = TraceWriter::<B>::new(MergePolicy::default());
+    assert_eq!(handle.batches_through(&start()).map(|b| b.len()), Some(0));
+    assert!(handle.batches_through(&Antichain::from_elem(1)).is_none());
+    assert_eq!(handle.batches().1, start());
+    writer.seal_end();
+    assert_eq!(handle.batches_through(&Antichain::new()).map(|b| b.len()), Some(1));
+    assert_eq!(handle.batches_through(&start()).map(|b| b.len()), Some(0));
+    assert!(handle.batches().1.is_empty());
+}
+
+#[test]
+fn a_reader_that_reads_no_more_holds_nothing() {
+    let (mut writer, mut handle) = TraceWriter::<B>::new(MergePolicy::eager());
+    let mut other = handle.clone();
+    handle.set_since(&Antichain::new());
+    handle.set_cut(&Antichain::new());
+    let mut key = 0;
+    for time in 0..20 {
+        writer.insert(batch(&mut key, 1, time));
+        other.set_cut(&Antichain::from_elem(time + 1));
+        other.set_since(&Antichain::from_elem(time));
+    }
+    writer.work(&mut 1_000);
+    assert!(handle.batches().0.len() <= 5);
+    assert!(other.committed().less_equal(&20) && !other.committed().less_equal(&10));
+}
+
+#[test]
+#[should_panic(expected = "must be the upper")]
+fn a_gap_is_refused() {
+    let (mut writer, _handle) = TraceWriter::<B>::new(MergePolicy::default());
+    writer.insert(batch(&mut 0, 1, 1));
+}
+
+#[test]
+#[should_panic(expected = "equal bounds")]
+fn equal_bounds_are_refused() {
+    let (mut writer, _handle) = TraceWriter::<B>::new(MergePolicy::default());
+    writer.insert(OrdBatch::empty(start(), start()));
+}

@@ -1,0 +1,187 @@
+//! Memory: caps, what is dropped, what is installed and retired over and over.
+
+use super::common::*;
+use kpg::prelude::*;
+use kpg::runtime::Failure;
+
+fn out_of_memory(error: &Error) -> bool {
+    matches!(error, Error::Poisoned { failure: Failure::OutOfMemory(text), .. } if text.contains("out of memory"))
+}
+
+/// Feeds until it fails; the error.
+fn fill(input: &mut Input<u64, (u64, u64)>) -> Error {
+    for t in 0..10_000 {
+        for n in 0..2_000 {
+            if let Err(error) = input.insert((t * 2_000 + n, n)) {
+                return error;
+            }
+        }
+        if let Err(error) = input.advance_to(t + 1) {
+            return error;
+        }
+    }
+    panic!("twenty million updates and no end of memory");
+}
+
+/// An arena's cap ends the query that asks for more, and nothing else; what it had is given back.
+#[test]
+fn an_arenas_cap_ends_who_asked() {
+    quiet();
+    let engine = Engine::start(config().arena_cap(16 << 20)).unwrap();
+    let mut witness = Witness::install(&engine);
+    witness.check();
+    for _ in 0..3 {
+        let (query, mut input) = engine
+            .install("hungry", |scope| {
+                let (input, numbers) = scope.input_with::<(u64, u64), i64>(1 << 14);
+                let arranged = numbers.arrange_by_key();
+                arranged.join_core(&arranged, |_, a, _| Some(a)).probe();
+                input
+            })
+            .unwrap();
+        let error = fill(&mut input);
+        assert!(out_of_memory(&error), "{error:?}");
+        drop(input);
+        eventually("it is freed", || query.bytes().private == 0);
+        query.retire().unwrap();
+        witness.check();
+    }
+}
+
+/// A query's own cap.
+#[test]
+fn a_querys_cap_ends_it() {
+    let engine = engine();
+    let mut witness = Witness::install(&engine);
+    let (query, mut input) = engine
+        .install_capped::<u64, _, _>("capped", Some(4 << 20), |scope| {
+            let (input, numbers) = scope.input_with::<(u64, u64), i64>(1 << 14);
+            let arranged = numbers.arrange_by_key();
+            arranged.join_core(&arranged, |_, a, _| Some(a)).probe();
+            input
+        })
+        .unwrap();
+    let error = fill(&mut input);
+    assert!(out_of_memory(&error), "{error:?}");
+    assert!(error.to_string().contains("capped"), "{error}");
+    drop(input);
+    eventually("it is freed", || query.bytes().private == 0);
+    witness.check();
+}
+
+/// What idle workers merge stays on the account of the query whose trace it is: so its cap counts it.
+#[test]
+fn merged_batches_stay_on_their_account() {
+    let engine = engine();
+    let empty = live(&engine);
+    let (query, (mut input, probe)) = engine
+        .install("arranged", |scope| {
+            let (input, numbers) = scope.input::<(u64, u64)>();
+            let arranged = numbers.arrange_by_key();
+            // A reader of the trace, so that it is kept.
+            let keys = scope.input::<u64>().1.arrange_by_self();
+            (input, arranged.join_core(&keys, |k, v, ()| Some((k, v))).concat(&numbers).probe())
+        })
+        .unwrap();
+    for t in 0..20 {
+        (0..2000).for_each(|n| input.insert((t * 2000 + n, n)).unwrap());
+        input.advance_to(t + 1).unwrap();
+    }
+    let _ = probe;
+    let deadline = std::time::Instant::now() + SOON;
+    loop {
+        let (all, own) = (live(&engine) - empty, query.bytes().private);
+        if own > 40_000 * 4 && all.abs_diff(own) < 16 << 10 {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "of {all} live bytes, {own} are the query's");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// A subscription that nobody has any more gathers nothing.
+#[test]
+fn a_dropped_subscription_gathers_nothing() {
+    let engine = engine();
+    let (query, (mut input, probe, sub)) = engine
+        .install("numbers", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            // One that does not even leave the closure, too.
+            numbers.subscribe();
+            (input, numbers.probe(), numbers.subscribe())
+        })
+        .unwrap();
+    drop(sub);
+    for t in 0..200 {
+        (0..1000).for_each(|n| input.insert(n).unwrap());
+        input.advance_to(t + 1).unwrap();
+        probe.wait_past(&t, SOON).unwrap();
+    }
+    eventually("nothing is kept", || query.bytes().private < 64 << 10);
+    assert!(live(&engine) < 1 << 20, "{}", live(&engine));
+}
+
+/// Install, feed, wait, retire, three hundred times on a running engine: the live bytes are the same each time.
+#[test]
+fn three_hundred_queries_leave_nothing() {
+    let engine = engine();
+    let mut witness = Witness::install(&engine);
+    (0..10).for_each(|_| witness.check());
+    let mut base = None;
+    for round in 0..300 {
+        let (query, (mut input, mut sub)) = engine
+            .install("passing", |scope| {
+                let (input, keys) = scope.input::<u64>();
+                let numbers = witness.published.import(scope);
+                let joined = numbers.join_core(&keys.distinct().arrange_by_self(), |k, v, ()| Some((k, v)));
+                let looped = joined.iterate(|_, inner| inner.map(|(k, v)| (k, v / 2)).concat(inner).distinct());
+                (input, looped.subscribe())
+            })
+            .unwrap();
+        (0..100).for_each(|key| input.insert(key).unwrap());
+        input.advance_to(100).unwrap();
+        assert!(!sub.wait_past(&9, SOON).unwrap().is_empty());
+        query.retire().unwrap();
+        drop((input, sub));
+        let base = *base.get_or_insert_with(|| live(&engine));
+        eventually("the live bytes are what they were", || live(&engine) <= base);
+        if round % 50 == 0 {
+            assert_eq!(engine.metrics().queries.len(), 1);
+        }
+    }
+    witness.check();
+}
+
+/// Ten thousand handles that come and go are forgotten: sessions, clones, snapshots, holds, futures.
+#[test]
+fn ten_thousand_handles_leave_nothing() {
+    let engine = engine();
+    let (query, (mut input, probe, published, mut sub)) = engine
+        .install("handles", |scope| {
+            let (input, numbers) = scope.input::<(u64, u64)>();
+            (input, numbers.probe(), numbers.arrange_by_key().publish(), numbers.subscribe())
+        })
+        .unwrap();
+    input.insert((1, 1)).unwrap();
+    input.advance_to(1).unwrap();
+    published.wait_snapshot(&0, SOON).unwrap();
+    let waker = std::task::Waker::noop();
+    let before = live(&engine);
+    for _ in 0..10_000 {
+        let mut session = input.clone();
+        session.follow(&published).unwrap();
+        drop((session, probe.clone(), published.clone()));
+        drop((published.snapshot_at(&0).unwrap(), published.hold(&0).unwrap()));
+        let mut future = std::pin::pin!(sub.past(9));
+        assert!(future.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+    }
+    assert!(live(&engine) <= before + (64 << 10), "{} then {}", before, live(&engine));
+    // A tick costs what it did: nobody is left who would have to hear of it.
+    let start = std::time::Instant::now();
+    for t in 1..2001 {
+        input.advance_to(t + 1).unwrap();
+        probe.wait_past(&t, SOON).unwrap();
+    }
+    assert!(start.elapsed() < SOON / 4, "two thousand ticks took {:?}", start.elapsed());
+    query.retire().unwrap();
+}

@@ -1,0 +1,37 @@
+//! The oracle can fail: with a mistake made on purpose in the naive evaluator it says so.
+
+use super::generate::{Shape, program};
+use super::naive::Mutant;
+use super::run::run;
+use std::time::Duration;
+
+fn is_noticed(mutant: Mutant) {
+    for seed in 0..400 {
+        let program = program(seed, Shape { dimensions: 1 + seed as usize % 2, workers: 1, simulated: true });
+        match run(&program, Some(mutant), Duration::from_secs(20)) {
+            Err(text) if text.contains("is expected") => return,
+            // A loop of the mutant may never come to rest.
+            _ => {}
+        }
+    }
+    panic!("{mutant:?} was not noticed in 400 programs");
+}
+
+macro_rules! canaries {
+    ($($name:ident: $mutant:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            is_noticed($mutant);
+        }
+    )* }
+}
+
+canaries! {
+    a_distinct_that_keeps_negatives_is_noticed: Mutant::DistinctKeepsNegative;
+    a_join_that_forgets_a_key_is_noticed: Mutant::JoinForgetsKey(1);
+    a_reduce_that_forgets_negatives_is_noticed: Mutant::ReduceForgetsNegative;
+    a_loop_that_stops_early_is_noticed: Mutant::LoopStopsEarly;
+    a_delay_that_does_nothing_is_noticed: Mutant::DelayForgets;
+    an_import_that_forgets_a_datum_is_noticed: Mutant::ImportForgets((1, 1));
+    a_negate_that_does_nothing_is_noticed: Mutant::NegateForgets;
+}

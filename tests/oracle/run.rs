@@ -1,0 +1,418 @@
+//! Runs a program in an engine and compares all that it delivers with the naive evaluator.
+//!
+//! Compared for each output, at each time once it is complete: the accumulation of what was delivered. Checked of what
+//! is delivered: no zero, nothing twice, nothing at a time that was complete before. A snapshot of a published
+//! arrangement is compared at its time.
+
+use super::build::{Built, Nested, build_op};
+use super::generate::points;
+use super::naive::{Bag, Mutant, Naive, add, before, delayed, join};
+use super::program::{D, Event, Flow, Op, Program, Time};
+use super::rng::Rng;
+use kpg::client::HostedWorker;
+use kpg::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Times outside of loops.
+pub trait Root: Nested {
+    fn make(time: Time) -> Self;
+    fn read(self) -> Time;
+}
+impl Root for u64 {
+    fn make(time: Time) -> Self {
+        time.0
+    }
+    fn read(self) -> Time {
+        (self, 0)
+    }
+}
+impl Root for Pair<u64, u64> {
+    fn make(time: Time) -> Self {
+        Pair::new(time.0, time.1)
+    }
+    fn read(self) -> Time {
+        (self.first, self.second)
+    }
+}
+
+/// One output: what was delivered of it.
+struct Output<T: Root> {
+    op: usize,
+    subscription: Subscription<T, D>,
+    delivered: BTreeMap<(Time, D), i64>,
+    /// The times at which it was compared.
+    compared: Vec<bool>,
+    through: Antichain<T>,
+}
+
+struct Live<T: Root> {
+    query: Option<Query>,
+    inputs: Vec<Vec<Option<Input<T, D>>>>,
+    outputs: Vec<Output<T>>,
+    published: Vec<(usize, Published<u32, u32, T>)>,
+}
+
+type Handles<T> = (Vec<Input<T, D>>, Input<T, D>, Vec<Subscription<T, D>>, Vec<Published<u32, u32, T>>);
+
+/// An engine that runs a program.
+struct Run<'p, T: Root> {
+    program: &'p Program,
+    naive: Naive<'p>,
+    flows: Vec<Option<Live<T>>>,
+    engine: Engine,
+    workers: Vec<HostedWorker>,
+    rng: Rng,
+    points: Vec<Time>,
+    /// How long anything is waited for.
+    patience: Duration,
+}
+
+/// Runs a program; says what was wrong. A mutant is for canaries.
+pub fn run(program: &Program, mutant: Option<Mutant>, patience: Duration) -> Result<(), String> {
+    match program.dimensions {
+        1 => Run::<u64>::new(program, mutant, patience)?.all(),
+        _ => Run::<Pair<u64, u64>>::new(program, mutant, patience)?.all(),
+    }
+}
+
+impl<'p, T: Root> Run<'p, T> {
+    fn new(program: &'p Program, mutant: Option<Mutant>, patience: Duration) -> Result<Self, String> {
+        let policy = if program.eager_merges { MergePolicy::eager() } else { MergePolicy::lazy() };
+        let config = Config::default().workers(program.workers).pinned(false).merge_policy(policy);
+        let config = config.install_timeout(patience).quantum(program.quantum);
+        let (engine, workers) = match program.simulated {
+            Some(seed) => Engine::start_simulated(config, seed).map_err(|e| e.to_string())?,
+            None => (Engine::start(config).map_err(|e| e.to_string())?, Vec::new()),
+        };
+        let mut naive = Naive::new(program);
+        naive.mutant = mutant;
+        let flows = program.flows.iter().map(|_| None).collect();
+        let rng = Rng::new(program.simulated.unwrap_or(0));
+        Ok(Run { program, naive, flows, engine, workers, rng, points: points(program), patience })
+    }
+
+    fn all(mut self) -> Result<(), String> {
+        for (index, (flow, event)) in self.program.events.iter().enumerate() {
+            self.event(*flow, *event).map_err(|e| format!("event {index}, {event:?} on {flow}: {e}"))?;
+        }
+        for flow in 0..self.flows.len() {
+            self.finish(flow).map_err(|e| format!("at the end, flow {flow}: {e}"))?;
+        }
+        if self.workers.is_empty() {
+            self.flows.clear();
+            self.engine.shutdown(self.patience).map_err(|e| format!("shutdown: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, flow: usize, event: Event) -> Result<(), String> {
+        match event {
+            Event::Install(flow) => return self.install(flow),
+            Event::Step(count) => {
+                self.step(count);
+                return Ok(());
+            }
+            _ => {}
+        }
+        if self.flows[flow].is_none() {
+            return Ok(());
+        }
+        match event {
+            Event::Poll => self.poll(flow),
+            Event::Wait => self.wait(flow),
+            Event::Snapshot => self.snapshot(flow),
+            Event::Retire(_) => self.retire(flow),
+            event => self.session_event(flow, event).map_err(|e| e.to_string()),
+        }
+    }
+
+    fn session_event(&mut self, flow: usize, event: Event) -> Result<(), Error> {
+        let first = self.naive.firsts[flow].expect("it is installed");
+        let live = self.flows[flow].as_mut().expect("it is installed");
+        let at = |time: Time| T::make(join(time, first));
+        let (Event::Update { input, .. }
+        | Event::Advance { input, .. }
+        | Event::Clone { input }
+        | Event::Close { input, .. }
+        | Event::Flush { input, .. }) = event
+        else {
+            unreachable!("all others are about no session")
+        };
+        let sessions = &mut live.inputs[input];
+        let open = |session: usize| sessions.get(session).is_some_and(Option::is_some);
+        match event {
+            Event::Update { session, datum, time, diff, .. } if open(session) => {
+                sessions[session].as_mut().expect("just seen").update_at(datum, at(time), diff)?;
+                self.naive.update(flow, input, datum, at(time).read(), diff);
+            }
+            Event::Advance { session, time, .. } if open(session) => {
+                sessions[session].as_mut().expect("just seen").advance_to(at(time))?;
+            }
+            Event::Flush { session, .. } if open(session) => sessions[session].as_mut().expect("just seen").flush()?,
+            Event::Close { session, .. } if open(session) => sessions[session] = None,
+            Event::Clone { .. } => {
+                // None, too, keeps the numbers as the program has them.
+                let clone = sessions[0].clone();
+                sessions.push(clone);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, count: usize) {
+        if self.workers.is_empty() {
+            std::thread::sleep(Duration::from_micros(10 * count as u64));
+        }
+        for _ in 0..if self.workers.is_empty() { 0 } else { count } {
+            let worker = self.rng.below(self.workers.len());
+            self.workers[worker].step();
+        }
+    }
+
+    fn install(&mut self, flow: usize) -> Result<(), String> {
+        let program = self.program;
+        let spec = &program.flows[flow];
+        let imports =
+            spec.ops.iter().filter_map(|op| if let Op::Import { flow, .. } = op { Some(*flow) } else { None });
+        if imports.into_iter().any(|source| self.flows[source].is_none()) {
+            return Ok(());
+        }
+        let flows = &self.flows;
+        let published = |flow: usize, op: usize| {
+            let live = flows[flow].as_ref().expect("just seen");
+            live.published.iter().find(|(p, _)| *p == op).expect("only what is published is imported").1.clone()
+        };
+        let built = self
+            .engine
+            .install_at::<T, Handles<T>, _>(&format!("flow {flow}"), |scope| build(scope, program, spec, &published));
+        let (query, (inputs, timer, outputs, published)) = built.map_err(|e| e.to_string())?;
+        self.naive.firsts[flow] = Some(timer.time().read());
+        let count = self.points.len();
+        let outputs = spec.outputs.iter().zip(outputs).map(|(op, subscription)| Output {
+            op: *op,
+            subscription,
+            delivered: BTreeMap::new(),
+            compared: vec![false; count],
+            through: Antichain::from_elem(T::minimum()),
+        });
+        self.flows[flow] = Some(Live {
+            query: Some(query),
+            inputs: inputs.into_iter().map(|input| vec![Some(input)]).collect(),
+            outputs: outputs.collect(),
+            published: spec.publishes.iter().copied().zip(published).collect(),
+        });
+        Ok(())
+    }
+
+    /// Whether all that a flow depends on has passed a time.
+    fn passed(&self, flow: usize, time: Time) -> bool {
+        let Some(live) = &self.flows[flow] else { return false };
+        let sessions = live.inputs.iter().flatten().flatten();
+        let sources = self.program.flows[flow].ops.iter().filter_map(|op| match op {
+            Op::Import { flow, .. } => Some(*flow),
+            _ => None,
+        });
+        sessions.into_iter().all(|s| !before(s.time().read(), time)) && { sources }.all(|s| self.passed(s, time))
+    }
+
+    fn wait(&mut self, flow: usize) -> Result<(), String> {
+        let passed: Vec<_> = self.points.iter().copied().filter(|t| self.passed(flow, *t)).collect();
+        if passed.is_empty() {
+            return Ok(());
+        }
+        let time = *self.rng.pick(&passed);
+        let live = self.flows[flow].as_mut().expect("what has passed a time was installed");
+        for output in &mut live.outputs {
+            let changes = output.subscription.wait_past(&T::make(time), self.patience);
+            let changes = changes.map_err(|e| format!("output {} does not pass {time:?}: {e}", output.op))?;
+            let through = changes.through().clone();
+            output.take(&through, changes.into_vec())?;
+            if through.less_equal(&T::make(time)) {
+                return Err(format!("output {}: waited past {time:?}, got through {through:?}", output.op));
+            }
+            let coalesced = self.program.capacity.is_some() && T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| !coalesced && before(t, time))?;
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, flow: usize) -> Result<(), String> {
+        let live = self.flows[flow].as_mut().expect("seen before");
+        for output in &mut live.outputs {
+            let changes = output.subscription.poll().map_err(|e| format!("output {}: {e}", output.op))?;
+            let through = changes.through().clone();
+            output.take(&through, changes.into_vec())?;
+            output.through = through.clone();
+            let last = self.points.iter().copied().filter(|t| !through.less_equal(&T::make(*t))).max();
+            let all = self.program.capacity.is_none() || !T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| {
+                !through.less_equal(&T::make(t)) && (all || Some(t) == last)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, flow: usize) -> Result<(), String> {
+        let passed: Vec<_> = self.points.iter().copied().filter(|t| self.passed(flow, *t)).collect();
+        let live = self.flows[flow].as_ref().expect("seen before");
+        for (op, published) in &live.published {
+            let snapshot = match passed.last() {
+                Some(time) if self.rng.chance(50) => published.wait_snapshot(&T::make(*time), self.patience),
+                _ => published.snapshot(),
+            };
+            let snapshot = match snapshot {
+                Ok(snapshot) => snapshot,
+                Err(Error::NotYet { .. } | Error::Compacted { .. }) => continue,
+                Err(error) => return Err(format!("snapshot of {op}: {error}")),
+            };
+            let time = snapshot.time().read();
+            let mut got = Bag::new();
+            snapshot.iter().for_each(|(k, v, r)| add(&mut got, (k, v), r));
+            let expected = self.naive.value(flow, *op, time).map_err(|_| "rejected".to_string())?;
+            differ(&expected, &got).map_or(Ok(()), |text| Err(format!("snapshot of {op} at {time:?}: {text}")))?;
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, flow: usize) -> Result<(), String> {
+        let importers = self.program.flows.iter().enumerate().filter(|(other, spec)| {
+            self.flows[*other].is_some()
+                && spec.ops.iter().any(|op| matches!(op, Op::Import { flow: f, .. } if *f == flow))
+        });
+        if importers.count() > 0 {
+            return Ok(());
+        }
+        let mut live = self.flows[flow].take().expect("seen before");
+        let query = live.query.take().expect("retired once");
+        query.retire().map_err(|e| format!("retire: {e}"))?;
+        for output in &mut live.outputs {
+            // What is left must be right, all the same.
+            match output.subscription.poll() {
+                Ok(changes) => {
+                    let through = changes.through().clone();
+                    output.take(&through, changes.into_vec())?;
+                    let all = self.program.capacity.is_none() || !T::TOTAL;
+                    output.compare(&mut self.naive, flow, &self.points, |t| all && !through.less_equal(&T::make(t)))?;
+                }
+                Err(Error::Retired { .. }) => {}
+                Err(error) => return Err(format!("after it was retired: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, flow: usize) -> Result<(), String> {
+        let Some(live) = &mut self.flows[flow] else { return Ok(()) };
+        let last = *self.points.last().expect("there are times");
+        for output in &mut live.outputs {
+            let changes = output.subscription.wait_past(&T::make(last), self.patience);
+            let changes = changes.map_err(|e| format!("output {} does not pass {last:?}: {e}", output.op))?;
+            let through = changes.through().clone();
+            output.take(&through, changes.into_vec())?;
+            let all = self.program.capacity.is_none() || !T::TOTAL;
+            output.compare(&mut self.naive, flow, &self.points, |t| all || t == last)?;
+        }
+        for (op, published) in &live.published {
+            let snapshot = published.wait_snapshot(&T::make(last), self.patience);
+            if let Err(error) = snapshot
+                && !matches!(error, Error::Compacted { .. })
+            {
+                return Err(format!("the last snapshot of {op}: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn build<'s, T: Root>(
+    scope: &Scope<'s, T>,
+    program: &Program,
+    flow: &Flow,
+    published: &dyn Fn(usize, usize) -> Published<u32, u32, T>,
+) -> Handles<T> {
+    let (mut inputs, mut built) = (Vec::new(), Vec::<Built<'s, T>>::new());
+    let (timer, _) = scope.input::<D>();
+    for op in &flow.ops {
+        built.push(match op {
+            Op::Input(_) => {
+                let (input, collection) = scope.input::<D>();
+                inputs.push(input);
+                Built::collection_of(collection)
+            }
+            Op::Constant(data) => Built::collection_of(scope.constant(data.clone())),
+            Op::Import { flow, op } => Built::imported(published(*flow, *op).import(scope)),
+            op => {
+                let (dimensions, (add, round)) = match op {
+                    Op::Delay { add, round, .. } => (program.dimensions, (*add, *round)),
+                    _ => (1, (0, 1)),
+                };
+                build_op(scope, op, &built, &move |t: &T| T::make(delayed(t.read(), dimensions, add, round)))
+            }
+        });
+    }
+    let subscribe = |op: &usize| match program.capacity {
+        Some(capacity) => built[*op].collection().subscribe_bounded(capacity),
+        None => built[*op].collection().subscribe(),
+    };
+    let outputs = flow.outputs.iter().map(subscribe).collect();
+    let published = flow.publishes.iter().map(|op| built[*op].arranged().publish()).collect();
+    (inputs, timer, outputs, published)
+}
+
+impl<T: Root> Output<T> {
+    fn take(&mut self, through: &Antichain<T>, changes: Vec<(D, T, i64)>) -> Result<(), String> {
+        for (datum, time, diff) in changes {
+            let fault = |what: &str| Err(format!("output {}: ({datum:?}, {time:?}, {diff}) {what}", self.op));
+            if diff == 0 {
+                return fault("is no change");
+            }
+            if through.less_equal(&time) {
+                return fault("is not complete");
+            }
+            if !self.through.less_equal(&time) {
+                return fault("comes after its time was complete");
+            }
+            if self.delivered.insert((time.read(), datum), diff).is_some() {
+                return fault("comes twice");
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares at the times chosen, each once.
+    fn compare(
+        &mut self,
+        naive: &mut Naive,
+        flow: usize,
+        points: &[Time],
+        chosen: impl Fn(Time) -> bool,
+    ) -> Result<(), String> {
+        for (index, time) in points.iter().enumerate().filter(|(_, t)| chosen(**t)) {
+            let first = naive.firsts[flow].expect("it was installed");
+            if std::mem::replace(&mut self.compared[index], true) || !before(first, *time) {
+                continue;
+            }
+            let mut got = Bag::new();
+            for ((t, d), r) in &self.delivered {
+                if before(*t, *time) {
+                    add(&mut got, *d, *r);
+                }
+            }
+            let expected = naive.value(flow, self.op, *time).map_err(|_| "rejected".to_string())?;
+            if let Some(text) = differ(&expected, &got) {
+                return Err(format!("output {} at {time:?} (first {first:?}): {text}", self.op));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first difference of two accumulations.
+fn differ(expected: &Bag, got: &Bag) -> Option<String> {
+    let data = expected.keys().chain(got.keys());
+    let count = |bag: &Bag, d: &D| bag.get(d).copied().unwrap_or(0);
+    let datum = data.filter(|d| count(expected, d) != count(got, d)).min()?;
+    Some(format!("{datum:?} is expected {} times, got {}", count(expected, datum), count(got, datum)))
+}

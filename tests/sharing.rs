@@ -1,0 +1,199 @@
+//! What queries share, and who pays for it: published streams, lag, quanta of stages, rest at the end.
+#![forbid(unsafe_code)]
+
+use kpg::prelude::*;
+use kpg::runtime::Failure;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn engine(workers: usize) -> Engine {
+    Engine::start(Config::default().workers(workers).pinned(false)).unwrap()
+}
+
+/// A published stream: from now on, each change once, no history.
+#[test]
+fn a_stream_shows_what_changes_from_now_on() {
+    for workers in 1..=3 {
+        let engine = engine(workers);
+        let (_, (mut input, probe, stream)) = engine
+            .install("source", |scope| {
+                let (input, numbers) = scope.input::<u64>();
+                (input, numbers.probe(), numbers.publish_stream())
+            })
+            .unwrap();
+        for round in 0..50u64 {
+            input.insert(round).unwrap();
+            input.advance_to(round + 1).unwrap();
+            probe.wait_past(&round, SOON).unwrap();
+        }
+        let (query, mut changes) = engine.install("late", |scope| stream.import(scope).subscribe()).unwrap();
+        for round in 50..60u64 {
+            input.insert(round).unwrap();
+            input.remove(round - 50).unwrap();
+            input.advance_to(round + 1).unwrap();
+        }
+        let got = changes.wait_past(&59, SOON).unwrap().into_vec();
+        let late: Vec<_> = got.iter().copied().filter(|(_, time, _)| *time >= 50).collect();
+        let mut expected = Vec::new();
+        for round in 50..60u64 {
+            expected.extend([(round - 50, round, -1), (round, round, 1)]);
+        }
+        assert_eq!(late, expected, "at {workers} workers");
+        // What was complete before is no part of it, but for rounds that were just about to be.
+        assert!(got.len() <= expected.len() + 4, "{} changes at {workers} workers", got.len());
+        query.retire().unwrap();
+        // No history: what is kept does not grow with what has been put in.
+        let kept = |engine: &Engine| engine.metrics().queries.iter().map(|q| q.bytes.shared).sum::<usize>();
+        let before = kept(&engine);
+        for round in 60..400u64 {
+            for i in 0..100 {
+                input.insert(round * 100 + i).unwrap();
+            }
+            input.advance_to(round + 1).unwrap();
+            probe.wait_past(&round, SOON).unwrap();
+        }
+        assert!(kept(&engine) < before + 64 * 1024 * workers, "{} bytes were {before}", kept(&engine));
+    }
+}
+
+/// An input that is never advanced: what its query keeps of what it shares is shown, grows, and goes when it catches up.
+#[test]
+fn lag_is_shown_and_goes_with_it() {
+    let (engine, mut input, probe, published) = source();
+    let (lazy, mut idle) = engine
+        .install("lazy", |scope| {
+            let (input, keys) = scope.input::<u64>();
+            published.import(scope).join_core(&keys.arrange_by_self(), |k, v, ()| Some((k, v))).probe();
+            input
+        })
+        .unwrap();
+    churn(&mut input, &probe, 1..120);
+    let deadline = Instant::now() + SOON;
+    let mut time = 120;
+    while lazy.lags().iter().map(|lag| lag.bytes).sum::<usize>() < 4096 {
+        assert!(Instant::now() < deadline, "{:?}", lazy.lags());
+        churn(&mut input, &probe, time..time + 10);
+        time += 10;
+    }
+    assert_eq!(lazy.lags()[0].source, "source");
+    while !lazy.lags().is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", lazy.lags());
+        idle.advance_to(time).unwrap();
+        churn(&mut input, &probe, time..time + 10);
+        time += 10;
+    }
+}
+
+/// The cap of the query that lags ends it, and it alone.
+#[test]
+fn lag_beyond_the_cap_ends_the_query_that_lags() {
+    let (engine, mut input, probe, published) = source();
+    let (lazy, (_idle, lagging)) = engine
+        .install_capped::<u64, _, _>("lazy", Some(64 * 1024), |scope| {
+            let (input, keys) = scope.input::<u64>();
+            let pairs = published.import(scope).join_core(&keys.arrange_by_self(), |k, v, ()| Some((k, v)));
+            (input, pairs.probe())
+        })
+        .unwrap();
+    let deadline = Instant::now() + SOON;
+    let mut time = 1;
+    while lazy.error().is_none() {
+        assert!(Instant::now() < deadline, "{:?}", lazy.lags());
+        churn(&mut input, &probe, time..time + 10);
+        time += 10;
+    }
+    match lagging.wait_past(&time, SOON) {
+        Err(Error::Poisoned { query, operator, failure: Failure::OutOfMemory(text) }) => {
+            assert_eq!((query.as_str(), operator.as_str()), ("lazy", "import"));
+            assert!(text.contains("let them follow"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    churn(&mut input, &probe, time..time + 10);
+    assert_eq!(published.snapshot_at(&(time + 8)).unwrap().get(&1).count(), 1);
+}
+
+type Source = (Engine, Input<u64, (u64, u64)>, Probe<u64>, Published<u64, u64>);
+
+fn source() -> Source {
+    let engine = engine(2);
+    let (_, (input, probe, published)) = engine
+        .install("source", |scope| {
+            let (input, pairs) = scope.input::<(u64, u64)>();
+            let arranged = pairs.arrange_by_key();
+            (input, arranged.as_collection(|_, _| ()).probe(), arranged.publish())
+        })
+        .unwrap();
+    (engine, input, probe, published)
+}
+
+/// Each key's val is replaced in each round.
+fn churn(input: &mut Input<u64, (u64, u64)>, probe: &Probe<u64>, rounds: std::ops::Range<u64>) {
+    for round in rounds {
+        for key in 0..50 {
+            if round > 1 {
+                input.remove((key, round - 1)).unwrap();
+            }
+            input.insert((key, round)).unwrap();
+        }
+        input.advance_to(round + 1).unwrap();
+        probe.wait_past(&round, SOON).unwrap();
+    }
+}
+
+/// Stages that make much of little don't hold others up: they yield, and nothing is lost or passed meanwhile.
+#[test]
+fn stages_yield_and_lose_nothing() {
+    let engine = engine(2);
+    let (_, (mut small, mut quick)) = engine
+        .install("quick", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.subscribe())
+        })
+        .unwrap();
+    let (_, (mut big, mut counts, probe)) = engine
+        .install("big", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            let many = numbers.flat_map(|n| (0..200u64).map(move |i| n * 200 + i));
+            let more = many.flat_map(|n| (0..20u64).map(move |i| n * 20 + i)).map(|n| n % 7);
+            (input, more.count().subscribe(), more.probe())
+        })
+        .unwrap();
+    for n in 0..500 {
+        big.insert(n).unwrap();
+    }
+    big.advance_to(1).unwrap();
+    let mut slowest = Duration::ZERO;
+    for round in 0..20 {
+        let start = Instant::now();
+        small.insert(round).unwrap();
+        small.advance_to(round + 1).unwrap();
+        assert_eq!(quick.wait_past(&round, SOON).unwrap(), [(round, round, 1)]);
+        slowest = slowest.max(start.elapsed());
+    }
+    probe.wait_past(&0, SOON).unwrap();
+    let total: i64 = counts.wait_past(&0, SOON).unwrap().iter().map(|((_, count), _, diff)| count * diff).sum();
+    assert_eq!(total, 500 * 200 * 20);
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+}
+
+/// Shutting down lets what was put in come through first.
+#[test]
+fn shutdown_drains() {
+    let engine = engine(2);
+    let (_, (mut input, mut sums)) = engine
+        .install("sum", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.map(|n| n % 10).count().subscribe())
+        })
+        .unwrap();
+    for n in 0..100_000 {
+        input.insert(n).unwrap();
+    }
+    input.advance_to(1).unwrap();
+    let report = engine.shutdown(SOON).unwrap();
+    assert!(report.drained);
+    assert_eq!(sums.wait_past(&0, SOON).unwrap().len(), 10);
+    assert_eq!(input.insert(1), Err(Error::Shutdown));
+}
