@@ -10,10 +10,9 @@
 
 use super::arranged::Arranged;
 use super::collection::{Chunk, Collection};
-use super::history::consolidate_times;
 use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort, Updates};
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup};
-use crate::trace::{Batch, Cursor, Delivery, Ref, Trace};
+use crate::trace::{Batch, Cursor, Delivery, Ref, Trace, consolidate_times};
 use kpg_columnar::Columnar;
 use std::collections::VecDeque;
 use std::rc::Rc;
