@@ -30,6 +30,7 @@ mod shrink;
 use generate::Shape;
 use program::Program;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// Seeds of each kind, unless told otherwise.
 const SEEDS: u64 = 150;
@@ -38,9 +39,12 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
+/// How long a time may take to complete, and how long when a program that fails is made smaller.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(2)];
+
 /// Runs a program; a panic is a fault as any.
-fn check(program: &Program) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| run::run(program, None))).unwrap_or_else(|payload| {
+fn check(program: &Program, patience: Duration) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| run::run(program, None, patience))).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("something");
         Err(format!("panic: {text}"))
@@ -59,10 +63,10 @@ fn seeds(shape: impl Fn(u64) -> Shape) {
         if variable("KPG_SEED").is_some() {
             println!("{program}");
         }
-        let Err(fault) = check(&program) else { continue };
+        let Err(fault) = check(&program, PATIENCE[0]) else { continue };
         println!("seed {seed}: {fault}");
         if failures.is_empty() {
-            let (small, fault) = shrink::shrink(program, fault, check);
+            let (small, fault) = shrink::shrink(program, fault, |program| check(program, PATIENCE[1]));
             println!("seed {seed}, made smaller: {fault}\n{small}");
         }
         failures.push(seed);

@@ -212,6 +212,7 @@ fn readers_on_other_threads_see_whole_values() {
     let count = calls.clone();
     published.on_change(Box::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
+        true
     }));
     std::thread::scope(|scope| {
         for worker in 0..2 {

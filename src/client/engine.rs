@@ -5,9 +5,10 @@
 #![forbid(unsafe_code)]
 
 use super::error::Error;
+use super::metrics::{Metrics, QueryBytes, QueryMetrics, Report, bytes_of};
 use super::subscription::Slot;
 use super::waiting::{self, Role};
-use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
+use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, QUANTUM, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
 use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
@@ -30,6 +31,7 @@ pub struct Config {
     pinned: bool,
     arena: ArenaConfig,
     merge_policy: MergePolicy,
+    quantum: usize,
     install_timeout: Duration,
 }
 
@@ -40,6 +42,7 @@ impl Default for Config {
             pinned: true,
             arena: ArenaConfig::default(),
             merge_policy: MergePolicy::default(),
+            quantum: QUANTUM as usize,
             install_timeout: Duration::from_secs(30),
         }
     }
@@ -69,6 +72,12 @@ impl Config {
     /// How traces merge: what each new batch pays, between short steps and few batches.
     pub fn merge_policy(mut self, policy: MergePolicy) -> Self {
         self.merge_policy = policy;
+        self
+    }
+    /// About how many updates an operator may touch before it yields, at least 1: less shortens steps, more shortens the
+    /// work as a whole. Tests set it to very little, so that everything yields everywhere.
+    pub fn quantum(mut self, updates: usize) -> Self {
+        self.quantum = updates.clamp(1, isize::MAX as usize / 8);
         self
     }
     /// How long an install waits for the slowest worker before it gives up with `Deadline`.
@@ -167,9 +176,14 @@ struct SeedSetup {
     engine: u64,
     index: usize,
     merge_policy: MergePolicy,
+    quantum: usize,
 }
 
 impl SeedSetup {
+    fn new(shared: &Arc<Shared>, engine: u64, index: usize, config: &Config) -> Self {
+        let Config { merge_policy, quantum, .. } = *config;
+        SeedSetup { shared: shared.clone(), engine, index, merge_policy, quantum }
+    }
     fn setup(&self) -> Setup {
         Setup {
             commands: self.shared.commands.clone(),
@@ -177,6 +191,7 @@ impl SeedSetup {
             arena: self.shared.arenas[self.index].clone(),
             engine: self.engine,
             defaults: Box::new(self.merge_policy),
+            quantum: self.quantum,
         }
     }
 }
@@ -289,7 +304,7 @@ impl Engine {
         let engine = unique();
         let seeds = ends.into_iter().enumerate().map(|(index, end)| WorkerSeed {
             fabric: Box::new(end),
-            setup: SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy },
+            setup: SeedSetup::new(&shared, engine, index, &config),
             leaving: Leaving { shared: shared.clone(), index },
         });
         let seeds = seeds.collect();
@@ -307,7 +322,7 @@ impl Engine {
         let shared = prepare(&config, ends[0].unparkers())?;
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
-            let setup = SeedSetup { shared: shared.clone(), engine, index, merge_policy: config.merge_policy };
+            let setup = SeedSetup::new(&shared, engine, index, &config);
             let worker = Rc::new(RefCell::new(Worker::new(Box::new(end), setup.setup())));
             waiting::own(&worker);
             HostedWorker { worker, _leaving: Leaving { shared: shared.clone(), index } }
@@ -468,33 +483,29 @@ impl Engine {
         Ok(Report { drained, metrics })
     }
 
-    /// Waits until no worker has anything to do, twice in a row: what one sends when it comes to rest wakes another.
+    /// Waits until no worker has anything to do and nothing is on its way.
+    ///
+    /// Each may be at rest when it is looked at while a message wakes one after the other. So they are looked at over and
+    /// over: what all had received by one look is all that was sent by the next (Mattern's four counters, 1987).
     fn drain(&self, deadline: Instant) -> bool {
-        let flags = Arc::new(Monitor::new(vec![false; self.workers()]));
-        self.shared.append(Command::Drain(flags.clone()));
-        let at_rest = || {
-            waiting::wait(&flags, Some(deadline), "all workers had come to rest", |flags| {
-                flags.iter().all(|idle| *idle).then_some(Ok(()))
-            })
-        };
-        for _ in 0..2 {
-            if at_rest().is_err() {
-                return false;
+        let states = Arc::new(Monitor::new(vec![None; self.workers()]));
+        self.shared.append(Command::Drain(states.clone()));
+        let mut before = None;
+        loop {
+            let look = waiting::wait(&states, Some(deadline), "all workers had come to rest", |states| {
+                let all: Option<Vec<(u64, u64)>> = states.iter().copied().collect();
+                // To be seen afresh the next time.
+                all.inspect(|_| states.fill(None)).map(Ok)
+            });
+            let Ok(all) = look else { return false };
+            let (sent, received) = all.iter().fold((0, 0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+            if before == Some(sent) {
+                return true;
             }
-            flags.lock().fill(false);
+            before = Some(received);
             self.shared.mailboxes.iter().for_each(|mailbox| mailbox.wake());
         }
-        at_rest().is_ok()
     }
-}
-
-/// How an engine was when it was shut down.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Whether the workers had come to rest: nothing that was put in before was left undone.
-    pub drained: bool,
-    /// What their memory was used for.
-    pub metrics: Metrics,
 }
 
 impl Drop for Engine {
@@ -545,41 +556,6 @@ where
     }
     install.built(local.index, Dataflow::digest(&build));
     local.mailboxes.iter().for_each(|mailbox| mailbox.wake());
-}
-
-fn bytes_of(query: &crate::runtime::Query) -> QueryBytes {
-    QueryBytes { private: query.private.live_bytes(), shared: query.shared.live_bytes() }
-}
-
-/// The bytes of a query, on all workers.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct QueryBytes {
-    /// What it holds for itself.
-    pub private: usize,
-    /// The arrangements that it publishes.
-    pub shared: usize,
-}
-
-/// One query in the engine's metrics.
-#[derive(Clone, Debug)]
-pub struct QueryMetrics {
-    /// Its name.
-    pub name: String,
-    /// Its memory.
-    pub bytes: QueryBytes,
-    /// What it keeps of others' arrangements because it lags.
-    pub lags: Vec<Lag>,
-    /// Whether it has ended, though it was not retired yet.
-    pub ended: bool,
-}
-
-/// What an engine's memory is used for.
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    /// The installed queries.
-    pub queries: Vec<QueryMetrics>,
-    /// Each worker's arena: reserved, live and peak bytes.
-    pub arenas: Vec<kpg_arena::Stats>,
 }
 
 /// An installed query. Dropping this leaves it installed; `retire` takes it down.
@@ -640,12 +616,10 @@ impl Query {
                 return Err(Error::Shutdown);
             }
             let all = importers(&registry, self.query.id);
-            if all.len() > 1 && !cascade {
-                let by = all[1..].iter().filter_map(|id| registry.queries.get(id));
-                return Err(Error::Imported {
-                    query: self.query.name.clone(),
-                    by: by.map(|e| e.query.name.clone()).collect(),
-                });
+            // Those that are being installed have told the query already, and the registry not yet.
+            let by = self.query.importers();
+            if !by.is_empty() && !cascade {
+                return Err(Error::Imported { query: self.query.name.clone(), by });
             }
             self.query.end(Ending::Retired);
             let mut count = 0;

@@ -445,6 +445,10 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
     fn drop(&mut self) {
+        if self.core.query.ending().is_some() {
+            // Part of a time's updates may have been refused for that: closed now, the rest would pass for the whole.
+            return;
+        }
         if !self.buffer.is_empty() {
             // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
             let mut state = self.core.state.lock();

@@ -35,6 +35,8 @@ struct State<T: Timestamp, D: Columnar, R: Semigroup> {
     waiting: usize,
     /// What was handed over is not beyond this; nor is what was coalesced with it.
     coalesced: Option<T>,
+    /// What was handed over are all changes not beyond this.
+    handed: Antichain<T>,
     capacity: usize,
     readers: usize,
 }
@@ -219,6 +221,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 parts: Vec::new(),
                 waiting: 0,
                 coalesced: None,
+                handed: Antichain::from_elem(T::minimum()),
                 capacity,
                 // The install's own.
                 readers: 1,
@@ -305,7 +308,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
         if state.coalesced == Some(to) {
             state.coalesced = None;
         }
-        Some(checked(updates, complete))
+        state.handed = state.handed.join(&after(&to));
+        Some(checked(updates, state.handed.clone()))
     }
 
     /// All complete changes that were not handed over yet, without waiting.
@@ -317,11 +321,13 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
         let complete = state.complete();
         let updates = state.take(|t| !complete.less_equal(t));
         state.coalesced = None;
+        state.handed = state.handed.join(&complete);
+        let through = state.handed.clone();
         drop(state);
         if updates.is_empty() {
             Error::check(&self.core.query)?;
         }
-        checked(updates, complete)
+        checked(updates, through)
     }
 
     /// A future of what `wait_past` gives; needs no runtime of its own.
@@ -333,6 +339,19 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
     pub fn complete(&self) -> Antichain<T> {
         self.core.state.lock().complete()
     }
+}
+
+/// The minimal times that are not at or before `time`: each passes it in one coordinate.
+fn after<T: Timestamp>(time: &T) -> Antichain<T> {
+    let (coords, mut maxima) = (time.to_coords(), T::minimum().to_coords());
+    T::write_maxima(maxima.as_mut_slice());
+    let passes = coords.as_slice().iter().zip(maxima.as_slice()).enumerate().filter(|(_, (at, most))| at < most);
+    let passing = passes.map(|(index, (at, _))| {
+        let mut coords = T::minimum().to_coords();
+        coords.as_mut_slice()[index] = at + 1;
+        T::from_coords(&coords)
+    });
+    passing.collect()
 }
 
 fn checked<D: Ord, T: Timestamp, R>(updates: Vec<(D, T, R)>, through: Antichain<T>) -> Result<Changes<D, T, R>, Error> {

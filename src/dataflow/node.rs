@@ -44,7 +44,7 @@ pub(crate) trait Node {
     /// The frontier at a watched output port moved, and was propagated.
     fn output_moved(&mut self) {}
     /// Uses spare time; true iff more could be used.
-    fn idle(&mut self, _fuel: &mut Fuel) -> bool {
+    fn idle(&mut self) -> bool {
         false
     }
     /// Whether someone outside of the dataflow still reads what it keeps, though nothing can reach it any more. Asked

@@ -11,7 +11,7 @@
 use super::core::{Core, Running};
 use super::edge::{Receive, Stage};
 use super::install::{Agreement, InstallFault, InstallShared};
-use super::node::{Fuel, Node, QUANTUM};
+use super::node::{Fuel, Node};
 use super::scope::Build;
 use crate::order::Coords;
 use crate::progress::{ChangeBatch, Kind, Location, Tracker};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 const STEPS: usize = 64;
 
 /// Updates that stages may pass on before others get their turn.
-const STAGE_QUANTUM: isize = 4 * QUANTUM;
+const STAGE_QUANTA: isize = 4;
 
 pub(crate) struct NodeSlot {
     pub(crate) name: String,
@@ -88,7 +88,8 @@ impl Dataflow {
             merging: false,
             moved: Vec::new(),
             closed: Vec::new(),
-            unpropagated: false,
+            // Each port hears once of the frontier it is born with: that of a port which no source reaches never moves.
+            unpropagated: true,
             failed: false,
             imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
@@ -97,6 +98,7 @@ impl Dataflow {
         for (index, slot) in dataflow.nodes.iter_mut().enumerate() {
             let scope = slot.outputs.first().or(slot.inputs.first());
             let len = scope.map_or(root_coordinates, |location| graph.coordinates(*location));
+            dataflow.moved.extend(slot.inputs.iter().chain(&slot.outputs));
             if let Some(logic) = &mut slot.logic {
                 logic.start(&widen(&first, len));
                 dataflow.core.activate(index as u32);
@@ -118,7 +120,7 @@ impl Dataflow {
         core.running.set(Running::Node(node));
         let _tag = self.install.query.private.enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut fuel = Fuel(QUANTUM);
+            let mut fuel = Fuel(core.local.quantum as isize);
             let again = logic.step(&mut fuel);
             run_stages(&core, stages);
             again
@@ -239,6 +241,9 @@ impl Dataflow {
     /// Drops the logic of nodes that nothing can reach any more; they have been stepped since their inputs closed.
     fn release_closed(&mut self) -> Result<(), Ending> {
         let mut closed = std::mem::take(&mut self.closed);
+        // Once for each of its ports that closed.
+        closed.sort_unstable();
+        closed.dedup();
         let dropped: Vec<(u32, Box<dyn Node>)> = {
             let tracker = self.core.tracker.borrow();
             let tracker = tracker.as_ref().expect("a dataflow that runs has a tracker");
@@ -298,7 +303,7 @@ impl Dataflow {
 
 /// Runs stages in the order of their numbers for a quantum; the producers of what is left hold its stamps.
 fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
-    core.stage_fuel.set(STAGE_QUANTUM);
+    core.stage_fuel.set(STAGE_QUANTA * core.local.quantum as isize);
     while let Some(stage) = core.stages.pop() {
         core.running.set(Running::Stage(stage));
         let stage_of = &mut stages[stage as usize].1;
@@ -373,10 +378,9 @@ impl Runnable for Dataflow {
         };
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
         self.core.running.set(Running::Node(node));
-        let mut fuel = Fuel(QUANTUM);
         // What it merges stays on the query's account, whoever's turn it was.
         let _tag = self.install.query.private.enter();
-        match catch_unwind(AssertUnwindSafe(|| logic.idle(&mut fuel))) {
+        match catch_unwind(AssertUnwindSafe(|| logic.idle())) {
             Ok(true) => self.core.mergers.insert(node),
             Ok(false) => {}
             Err(payload) => {

@@ -481,8 +481,11 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
                 graph.connect(*from, *to, *summary);
             }
         });
+        let mut internal = self.internal;
+        internal.sort_by_key(|(from, _, _)| *from);
         for (input, connected) in &self.connected {
-            let to = self.internal.iter().filter(|(from, _, _)| from == input);
+            let first = internal.partition_point(|(from, _, _)| from < input);
+            let to = internal[first..].iter().take_while(|(from, _, _)| from == input);
             let outputs: Rc<[(Location, Summary)]> = to.map(|(_, to, summary)| (*to, *summary)).collect();
             connected.set(outputs).unwrap_or_else(|_| unreachable!("a node is finished once"));
         }

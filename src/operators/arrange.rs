@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 use super::arranged::Arranged;
-use super::collection::{Chunk, Collection, owned};
+use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
 use super::publish::Importers;
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
@@ -74,6 +74,7 @@ pub(crate) struct Writing<T: Timestamp, B: MergeBatch<Time = T>> {
     importers: Importers,
     core: Rc<Core>,
     node: u32,
+    idle_fuel: usize,
 }
 
 impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
@@ -94,7 +95,18 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
         let node = builder.index;
-        (Writing { writer, output, capabilities: CapabilitySet::new(), importers, core, node }, arranged)
+        (
+            Writing {
+                writer,
+                output,
+                capabilities: CapabilitySet::new(),
+                importers,
+                core,
+                node,
+                idle_fuel: policy.idle_fuel,
+            },
+            arranged,
+        )
     }
 
     /// The last batch's upper bound.
@@ -125,9 +137,16 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.writer.borrow_mut().is_published()
     }
 
-    pub(crate) fn idle(&mut self, fuel: &mut Fuel) -> bool {
+    /// Whether more merging is due than the policy allows to put off.
+    fn is_overdue(&self) -> bool {
+        self.writer.borrow().is_overdue()
+    }
+
+    /// Merges on for as long as the policy lets an idle worker; true iff work remains.
+    pub(crate) fn idle(&mut self) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
-        self.writer.borrow_mut().work(&mut fuel.0)
+        let mut fuel = isize::try_from(self.idle_fuel).unwrap_or(isize::MAX);
+        self.writer.borrow_mut().work(&mut fuel)
     }
 }
 struct Arrange<B: SealBatch> {
@@ -149,6 +168,11 @@ impl<B: SealBatch> Node for Arrange<B> {
         if self.sealed == frontier {
             return false;
         }
+        if !self.batcher.is_empty() && end.is_overdue() {
+            // Merges first: what is not sealed holds the frontier back, and so, in the end, whoever puts it in.
+            end.idle();
+            return true;
+        }
         self.sealed = frontier.clone();
         if let Some(updates) = self.batcher.seal(&frontier) {
             let batch = B::seal(updates, end.upper(), frontier);
@@ -160,8 +184,8 @@ impl<B: SealBatch> Node for Arrange<B> {
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
-    fn idle(&mut self, fuel: &mut Fuel) -> bool {
-        self.end.idle(fuel)
+    fn idle(&mut self) -> bool {
+        self.end.idle()
     }
     fn is_read(&mut self) -> bool {
         self.end.is_published()
@@ -188,7 +212,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 let frontier = input.frontier();
                 if sealed_to != frontier {
                     if let Some(updates) = batcher.seal(&frontier) {
-                        output.send_all(&capabilities, updates);
+                        output.send_all(&capabilities, fitting(updates));
                     }
                     capabilities.must_downgrade(&batcher.frontier());
                     sealed_to = frontier;

@@ -51,6 +51,17 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> OutputPort<T, Chunk<D, T, R>> {
     }
 }
 
+/// Consolidated updates that are to be sent on. A sum that does not fit was left apart; it ends the query with an error:
+/// in a loop what is apart would double in number each round.
+pub(crate) fn fitting<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<D, T, R>) -> Updates<D, T, R> {
+    let (data, times) = (&updates.data, &updates.times);
+    let apart = |i: usize| times.get(i - 1) == times.get(i) && data.get(i - 1) == data.get(i);
+    if (1..updates.len()).any(apart) {
+        DiffOverflow::raise();
+    }
+    updates
+}
+
 impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
     pub(crate) fn new(stream: Stream<'s, T, Chunk<D, T, R>>) -> Self {
         Collection { stream }

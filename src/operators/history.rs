@@ -7,43 +7,10 @@
 #![forbid(unsafe_code)]
 
 use crate::order::{DiffOverflow, Multiply, Semigroup, Timestamp};
+use crate::trace::consolidate_times;
 
 /// Fewer products than this are made directly.
 const DIRECT: usize = 64;
-
-/// Sums the diffs of equal times; drops those that vanish. A sum that does not fit stays apart.
-pub(crate) fn consolidate_times<T: Timestamp, R: Semigroup>(history: &mut Vec<(T, R)>) {
-    if history.len() < 2 {
-        history.retain(|(_, r)| !r.is_zero());
-        return;
-    }
-    history.sort_unstable_by_key(|update| update.0);
-    let mut kept = 0;
-    let mut start = 0;
-    while start < history.len() {
-        let time = history[start].0;
-        let mut sum = R::Sum::default();
-        let mut end = start;
-        while end < history.len() && history[end].0 == time {
-            history[end].1.add_to(&mut sum);
-            end += 1;
-        }
-        if !R::sum_is_zero(&sum) {
-            match R::from_sum(sum) {
-                Some(diff) => {
-                    history[kept] = (time, diff);
-                    kept += 1;
-                }
-                None => {
-                    history.copy_within(start..end, kept);
-                    kept += end - start;
-                }
-            }
-        }
-        start = end;
-    }
-    history.truncate(kept);
-}
 
 /// Buffers of one join, reused from pair to pair.
 pub(crate) struct Product<T, R1, R2, R> {

@@ -3,6 +3,19 @@
 //! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join`, `reduce` (driver) and `reduce_key`
 //! (algorithm), `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing between dataflows),
 //! `custom` (operators of your own). Next stop up: `client`.
+//!
+//! Streams of updates and arrangements are different types, so that taking one for the other does not compile:
+//!
+//! ```compile_fail,E0308
+//! # use kpg::prelude::*;
+//! # let engine = Engine::start(Config::default().workers(1))?;
+//! engine.install("mixed", |scope| {
+//!     let (_input, pairs) = scope.input::<(u64, u64)>();
+//!     let arranged = pairs.arrange_by_key();
+//!     arranged.join_core(&pairs, |key, a, b| Some((key, a, b))); // expected `&Arranged`
+//! })?;
+//! # Ok::<(), Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod arrange;

@@ -54,8 +54,6 @@ impl Importers {
 struct Offer<B: MergeBatch> {
     trace: WeakTrace<B>,
     importers: Importers,
-    /// Keeps what is published when its operator has closed and is gone: who imports late sees the end.
-    _writer: Rc<RefCell<TraceWriter<B>>>,
 }
 
 /// A published arrangement: any thread may read it, any later dataflow import it. A clone is the same.
@@ -120,7 +118,7 @@ impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
         });
         own.0.borrow_mut().publish(&core.published, local.index);
         *own.1.tag.borrow_mut() = Some(query.shared.clone());
-        let offered = Offer { trace: self.trace.downgrade(), importers: own.1.clone(), _writer: own.0.clone() };
+        let offered = Offer { trace: self.trace.downgrade(), importers: own.1.clone() };
         local.offers.borrow_mut().insert(offer, Box::new(offered));
         let waiter: std::sync::Weak<PublishedCore<B>> = Arc::downgrade(&core);
         query.register(waiter);

@@ -137,8 +137,8 @@ where
     fn output_moved(&mut self) {
         self.end.output_moved();
     }
-    fn idle(&mut self, fuel: &mut Fuel) -> bool {
-        self.end.idle(fuel)
+    fn idle(&mut self) -> bool {
+        self.end.idle()
     }
     fn is_read(&mut self) -> bool {
         self.end.is_published()

@@ -10,10 +10,9 @@
 
 use super::arranged::Arranged;
 use super::collection::{Chunk, Collection};
-use super::history::consolidate_times;
 use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort, Updates};
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup};
-use crate::trace::{Batch, Cursor, Delivery, Ref, Trace};
+use crate::trace::{Batch, Cursor, Delivery, Ref, Trace, consolidate_times};
 use kpg_columnar::Columnar;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -127,10 +126,12 @@ where
     let mut stored: Vec<_> = future.before.iter().map(Batch::cursor).collect();
     let mut times = Vec::new();
     while let Some(key) = fresh.key() {
-        if !fuel.spend(1 + stored.len()) {
+        // Asked before it is spent: a key that costs more than a quantum is done all the same.
+        if fuel.is_spent() {
             future.position = fresh.position();
             return false;
         }
+        fuel.spend(1 + stored.len());
         let mut sum = <Tr::Diff as Semigroup>::Sum::default();
         for cursor in &mut stored {
             cursor.seek_key(key);

@@ -16,6 +16,9 @@ pub trait Install: Send + Sync {
     fn execute(&self, worker: &Rc<Local>);
 }
 
+/// While a worker has nothing to do: how much it has ever sent to others, and received.
+pub type AtRest = Option<(u64, u64)>;
+
 /// What every worker does, in the order of the log.
 #[derive(Clone)]
 pub enum Command {
@@ -24,7 +27,7 @@ pub enum Command {
     /// Free the dataflow of this number.
     End(DataflowId, Ending),
     /// Tell, from now on, whether there is nothing to do: a flag for each worker.
-    Drain(Arc<Monitor<Vec<bool>>>),
+    Drain(Arc<Monitor<Vec<AtRest>>>),
     /// Stop stepping.
     Stop,
 }

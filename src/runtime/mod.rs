@@ -8,7 +8,7 @@ mod query;
 pub mod topology;
 mod worker;
 
-pub use commands::{Command, CommandLog, Install};
+pub use commands::{AtRest, Command, CommandLog, Install};
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 pub use query::{Ending, Failure, Lag, Query, Wake};
 pub use worker::{Local, Mailbox, Round, Runnable, Setup, Worker};

@@ -213,6 +213,26 @@ impl Query {
         }
     }
 
+    /// The names of those that import from this query, or are being installed to, transitively, and have not ended;
+    /// nearer ones first.
+    pub fn importers(&self) -> Vec<String> {
+        let live = |query: &Query| -> Vec<Arc<Query>> {
+            let importers: Vec<_> = query.state.lock().importers.iter().filter_map(Weak::upgrade).collect();
+            importers.into_iter().filter(|importer| importer.ending().is_none()).collect()
+        };
+        let mut all = live(self);
+        let mut next = 0;
+        while let Some(query) = all.get(next).cloned() {
+            for importer in live(&query) {
+                if !all.iter().any(|known| Arc::ptr_eq(known, &importer)) {
+                    all.push(importer);
+                }
+            }
+            next += 1;
+        }
+        all.iter().map(|query| query.name.clone()).collect()
+    }
+
     /// Ends the query, unless it has ended; wakes every waiter, and transitively its importers'. True iff this call
     /// ended it.
     pub fn end(&self, ending: Ending) -> bool {

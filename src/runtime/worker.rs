@@ -10,7 +10,7 @@
 //! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
 #![forbid(unsafe_code)]
 
-use super::commands::{Command, CommandLog};
+use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
 use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
@@ -101,6 +101,8 @@ pub struct Local {
     pub engine: u64,
     /// What the floors above want at hand on each worker; they know its type.
     pub defaults: Box<dyn Any>,
+    /// About how many updates a node may touch in one step.
+    pub quantum: usize,
 }
 
 impl Local {
@@ -127,6 +129,8 @@ pub struct Setup {
     pub engine: u64,
     /// See [`Local::defaults`].
     pub defaults: Box<dyn Any>,
+    /// See [`Local::quantum`].
+    pub quantum: usize,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -143,7 +147,10 @@ pub struct Worker {
     fabric: AnyFabric,
     executed: usize,
     stopped: bool,
-    drain: Option<Arc<Monitor<Vec<bool>>>>,
+    drain: Option<Arc<Monitor<Vec<AtRest>>>>,
+    // What it has ever sent and received, each to or from one other worker.
+    sent: u64,
+    received: u64,
     dataflows: BTreeMap<DataflowId, Slot>,
     unready: Vec<DataflowId>,
     // The number after the last one built or skipped: what comes for it or later ones waits.
@@ -155,7 +162,7 @@ pub struct Worker {
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -171,6 +178,7 @@ impl Worker {
             arena,
             engine,
             defaults,
+            quantum,
         });
         Worker {
             local,
@@ -178,6 +186,8 @@ impl Worker {
             executed: 0,
             stopped: false,
             drain: None,
+            sent: 0,
+            received: 0,
             dataflows: BTreeMap::new(),
             unready: Vec::new(),
             next_id: 0,
@@ -238,8 +248,9 @@ impl Worker {
 
     fn report_idle(&self, idle: bool) {
         let Some(flags) = &self.drain else { return };
-        let was = std::mem::replace(&mut flags.lock()[self.local.index], idle);
-        if was != idle {
+        let state = idle.then_some((self.sent, self.received));
+        let was = std::mem::replace(&mut flags.lock()[self.local.index], state);
+        if was != state {
             flags.notify_all();
         }
     }
@@ -332,6 +343,7 @@ impl Worker {
         let mut incoming = Vec::new();
         self.fabric.receive(RECEIVE_LIMIT, &mut |item| incoming.push(item));
         let any = !incoming.is_empty();
+        self.received += incoming.len() as u64;
         for item in incoming {
             match item {
                 Incoming::Message { message, .. } => self.take_message(message),
@@ -406,9 +418,11 @@ impl Worker {
         }
         for (to, envelope) in self.local.outgoing.borrow_mut().drain(..) {
             self.fabric.send(to, envelope);
+            self.sent += 1;
         }
         if !entry.is_empty() {
             self.fabric.broadcast(Arc::new(entry));
+            self.sent += self.local.peers as u64 - 1;
         }
         self.fabric.flush();
         busy

@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use kpg::dataflow::{Capability, CapabilitySet, Updates};
-use kpg::order::PartialOrder;
 use kpg::prelude::*;
 use kpg::trace::Batcher;
 use std::cell::RefCell;
@@ -17,6 +16,7 @@ fn case_12_what_cancels_holds_nothing() {
         updates.push(7, 5, diff);
         batcher.push(updates);
     }
+    assert!(batcher.frontier().is_empty());
     assert!(batcher.seal(&Antichain::from_elem(1)).is_none());
     assert!(batcher.frontier().is_empty());
 
@@ -169,12 +169,10 @@ fn case_18_a_worker_that_leaves() {
     output.wait_past(&0, LONG).unwrap();
     leave.store(true, Ordering::Release);
     leaves.join().unwrap();
-    input.insert(2).unwrap();
-    input.advance_to(2).unwrap();
-    let short = std::time::Duration::from_millis(100);
-    match output.wait_past(&1, short) {
-        // Loss reported, or a deadline; in no case an answer that lacks the part of the one that is gone.
-        Err(_) => {}
+    // The loss is reported, or a deadline passes; in no case comes an answer that lacks the part of the one that is gone.
+    let put = input.insert(2).and_then(|()| input.advance_to(2));
+    match put.and_then(|()| output.wait_past(&1, std::time::Duration::from_millis(100))) {
+        Err(error) => assert!(matches!(error, Error::Shutdown | Error::Deadline { .. }), "{error}"),
         Ok(changes) => assert_eq!(changes, [(2, 1, 1)]),
     }
     let _ = engine.shutdown(LONG).expect("the one that is gone is counted as gone");
@@ -206,4 +204,30 @@ fn case_29_feedback_that_cancels() {
         }
         heard.check(0..5, |at| (0..=*at).map(|x| (x, 1)).collect());
     }
+}
+
+/// A clone of a session that follows starts where that one has come to, not where it was last told to be.
+#[test]
+fn a_clone_of_a_session_that_follows() {
+    let sim = simulated(2, 5, MergePolicy::default());
+    let (query, (mut source, shared, mut follower, probe)) = sim
+        .engine
+        .install("follow", |scope| {
+            let (source, data) = scope.input::<(u64, u64)>();
+            let (follower, other) = scope.input::<u64>();
+            (source, data.arrange_by_key().publish(), follower, other.probe())
+        })
+        .unwrap();
+    follower.advance_to(1).unwrap();
+    follower.follow(&shared).unwrap();
+    source.advance_to(10).unwrap();
+    sim.settle();
+    assert_eq!(sorted(&probe.frontier()), [10]);
+    let clone = follower.clone();
+    assert_eq!(clone.time(), 10);
+    sim.settle();
+    drop(follower);
+    sim.settle();
+    assert!(query.error().is_none(), "{:?}", query.error());
+    assert_eq!(sorted(&probe.frontier()), [10]);
 }

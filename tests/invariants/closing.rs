@@ -65,16 +65,18 @@ fn inv_14_empty_buffers_are_counted_alike() {
 fn inv_21_closing_is_heard() {
     for workers in 1..=2 {
         let sim = simulated(workers, 3, MergePolicy::default());
+        let kept = Arc::new(());
         let calls = Arc::new([const { AtomicUsize::new(0) }; 2]);
-        let (_query, input) = sim
+        let (_query, (input, _other)) = sim
             .engine
             .install("closing", |scope| {
                 let (input, data) = scope.input::<u64>();
                 for (at, interest) in [Interest::Held, Interest::Always].into_iter().enumerate() {
                     let mut builder = scope.operator("sink").interest(interest);
                     let mut port = builder.input(&data.distinct());
-                    let calls = calls.clone();
+                    let (calls, kept) = (calls.clone(), kept.clone());
                     builder.build(move |_| {
+                        let _ = &kept;
                         while port.next().is_some() {}
                         if port.frontier().is_empty() {
                             calls[at].fetch_add(1, Ordering::Relaxed);
@@ -82,14 +84,19 @@ fn inv_21_closing_is_heard() {
                         false
                     });
                 }
-                input
+                // Lives on when the input has closed.
+                let (other, data) = scope.input::<u64>();
+                data.probe();
+                (input, other)
             })
             .unwrap();
         sim.settle();
+        assert_eq!(Arc::strong_count(&kept), 1 + 2 * workers);
         assert!(calls.iter().all(|count| count.load(Ordering::Relaxed) == 0), "an empty frontier before its time");
         drop(input);
         sim.settle();
         assert!(calls.iter().all(|count| count.load(Ordering::Relaxed) >= workers), "{calls:?}");
+        assert_eq!(Arc::strong_count(&kept), 1, "an operator that nothing can reach any more is kept");
     }
 }
 
@@ -119,11 +126,11 @@ fn inv_21_a_closed_branch_releases_its_memory() {
     alive.advance_to(2).unwrap();
     probe.wait_past(&1, LONG).unwrap();
     let deadline = std::time::Instant::now() + LONG;
-    while query.bytes().private * 10 > full && std::time::Instant::now() < deadline {
+    while query.bytes().private * 40 > full && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     let left = query.bytes().private;
-    assert!(left * 10 <= full, "{full} bytes, {left} after it closed");
+    assert!(left * 40 <= full, "{full} bytes, {left} after it closed");
     assert!(query.error().is_none());
 }
 

@@ -71,7 +71,7 @@ impl Sim {
     pub fn settle(&self) {
         let mut quiet = 0;
         for _ in 0..1_000_000 {
-            let busy = self.workers.iter().fold(false, |busy, worker| worker.step() || busy);
+            let busy = self.workers.iter().filter(|worker| worker.step()).count() > 0;
             quiet = if busy { 0 } else { quiet + 1 };
             if quiet > 20 {
                 return;
@@ -198,10 +198,7 @@ impl<D: Columnar + Clone + Ord + std::fmt::Debug, T: Timestamp> Heard<D, T> {
 }
 
 /// The frontier's times, in order, to compare.
-pub fn sorted<T: Ord + Copy>(frontier: &Antichain<T>) -> Vec<T>
-where
-    T: PartialOrder,
-{
+pub fn sorted<T: Ord + Copy + PartialOrder>(frontier: &Antichain<T>) -> Vec<T> {
     let mut times = frontier.elements().to_vec();
     times.sort();
     times

@@ -1,7 +1,8 @@
 //! What the cases share: an engine, a query that must stay exact whatever others do, waiting with a deadline.
 
 use kpg::prelude::*;
-use std::sync::Once;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// No wait takes longer, unless something is broken.
@@ -60,6 +61,43 @@ pub fn in_time<O: Send + 'static>(what: &str, call: impl FnOnce() -> O + Send + 
 /// Bytes live in the workers' arenas.
 pub fn live(engine: &Engine) -> usize {
     engine.metrics().arenas.iter().map(|stats| stats.live_bytes).sum()
+}
+
+/// Keeps worker 0 inside a step until dropped, so that what is queued for it stays so.
+pub struct Blocked {
+    state: Arc<AtomicU8>,
+    _input: Input<u64, u64>,
+}
+
+impl Blocked {
+    pub fn worker_0(engine: &Engine) -> Blocked {
+        let state = Arc::new(AtomicU8::new(0));
+        let (_, mut input) = engine
+            .install("blocker", |scope| {
+                let (input, numbers) = scope.input::<u64>();
+                let state = state.clone();
+                let block = move |_, _, _| {
+                    let _ = state.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
+                    while state.load(Ordering::SeqCst) != 2 {
+                        std::thread::sleep(Duration::from_micros(200));
+                    }
+                };
+                numbers.inspect(block).probe();
+                input
+            })
+            .unwrap();
+        // An input's first message goes to worker 0.
+        input.insert(1).unwrap();
+        input.flush().unwrap();
+        eventually("worker 0 is inside the step", || state.load(Ordering::SeqCst) == 1);
+        Blocked { state, _input: input }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        self.state.store(2, Ordering::SeqCst);
+    }
 }
 
 /// A query with an arrangement, a join and a subscription, whose answers are known.

@@ -177,7 +177,7 @@ fn a_worker_that_is_not_stepped() {
     let start = Instant::now();
     let late = {
         // Borrowed by the closure: gone when install returns.
-        let borrowed = vec![1_u64, 2, 3];
+        let borrowed = [1_u64, 2, 3];
         engine.install("late", |scope| {
             ran.fetch_add(borrowed.len(), Ordering::SeqCst);
             let (input, numbers) = scope.input::<u64>();

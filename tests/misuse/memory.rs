@@ -74,25 +74,29 @@ fn a_querys_cap_ends_it() {
 fn merged_batches_stay_on_their_account() {
     let engine = engine();
     let empty = live(&engine);
-    let (query, (mut input, probe)) = engine
+    let (query, (mut input, _open, _probe)) = engine
         .install("arranged", |scope| {
             let (input, numbers) = scope.input::<(u64, u64)>();
             let arranged = numbers.arrange_by_key();
-            // A reader of the trace, so that it is kept.
-            let keys = scope.input::<u64>().1.arrange_by_self();
-            (input, arranged.join_core(&keys, |k, v, ()| Some((k, v))).concat(&numbers).probe())
+            // A reader of the trace, so that it is kept; as long as its other side is open.
+            let (open, keys) = scope.input::<u64>();
+            let joined = arranged.join_core(&keys.arrange_by_self(), |k, v, ()| Some((k, v)));
+            (input, open, joined.concat(&numbers).probe())
         })
         .unwrap();
     for t in 0..20 {
         (0..2000).for_each(|n| input.insert((t * 2000 + n, n)).unwrap());
         input.advance_to(t + 1).unwrap();
     }
-    let _ = probe;
-    eventually("all live bytes are the query's", || {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    let deadline = std::time::Instant::now() + SOON;
+    loop {
         let (all, own) = (live(&engine) - empty, query.bytes().private);
-        own > 40_000 * 4 && all - own.min(all) < 16 << 10
-    });
+        if own > 40_000 * 2 && all.abs_diff(own) < 16 << 10 {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "of {all} live bytes, {own} are the query's");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// A subscription that nobody has any more gathers nothing.

@@ -115,11 +115,12 @@ fn inside_a_step() {
         let (engine, query) = (Arc::downgrade(&engine), Mutex::new(Some(query)));
         move || {
             let engine = engine.upgrade().unwrap();
-            let mut gathered = Vec::new();
-            gathered.push(engine.install("nested", |_| ()).map(drop));
-            gathered.push(probe.wait_past(&7, SOON));
-            gathered.push(sub.wait_past(&7, SOON).map(drop));
-            gathered.push(published.wait_snapshot(&7, SOON).map(drop));
+            let mut gathered = vec![
+                engine.install("nested", |_| ()).map(drop),
+                probe.wait_past(&7, SOON),
+                sub.wait_past(&7, SOON).map(drop),
+                published.wait_snapshot(&7, SOON).map(drop),
+            ];
             if let Some(query) = query.lock().unwrap().take() {
                 gathered.push(query.retire());
             }

@@ -45,26 +45,13 @@ fn an_input_does_not_go_sideways() {
 #[test]
 fn a_full_queue_waits() {
     let engine = engine();
-    // Blocks worker 0 until told otherwise, so that queues stay full.
-    let gate = std::sync::Arc::new(std::sync::Mutex::new(()));
-    let closed = gate.lock().unwrap();
-    let (_, mut blocker) = engine
-        .install("blocker", |scope| {
-            let (input, numbers) = scope.input::<u32>();
-            let gate = gate.clone();
-            numbers.inspect(move |_, _, _| drop(gate.lock().unwrap())).probe();
-            input
-        })
-        .unwrap();
     let (_, (mut input, mut sub)) = engine
         .install("numbers", |scope| {
             let (input, numbers) = scope.input_with::<u32, i64>(1);
             (input, numbers.subscribe())
         })
         .unwrap();
-    blocker.insert(1).unwrap();
-    blocker.flush().unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    let blocked = Blocked::worker_0(&engine);
     input.insert(1).unwrap();
     input.flush().unwrap();
     input.insert(2).unwrap();
@@ -76,7 +63,7 @@ fn a_full_queue_waits() {
     });
     std::thread::sleep(Duration::from_millis(20));
     assert!(!waiting.is_finished(), "there was no room");
-    drop(closed);
+    drop(blocked);
     assert_eq!(sub.wait_past(&0, SOON).unwrap(), [(1, 0, 1), (2, 0, 1)]);
     waiting.join().unwrap();
 }

@@ -3,11 +3,12 @@
 use super::generate::{Shape, program};
 use super::naive::Mutant;
 use super::run::run;
+use std::time::Duration;
 
 fn is_noticed(mutant: Mutant) {
     for seed in 0..400 {
         let program = program(seed, Shape { dimensions: 1 + seed as usize % 2, workers: 1, simulated: true });
-        match run(&program, Some(mutant)) {
+        match run(&program, Some(mutant), Duration::from_secs(20)) {
             Err(text) if text.contains("is expected") => return,
             // A loop of the mutant may never come to rest.
             _ => {}

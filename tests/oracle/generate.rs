@@ -18,8 +18,9 @@ pub struct Shape {
 
 /// The program of a seed.
 pub fn program(seed: u64, shape: Shape) -> Program {
+    let kind = 2 * (shape.dimensions as u64 - 1) + u64::from(shape.simulated);
     for attempt in 0.. {
-        let mut rng = Rng::new(seed.wrapping_mul(1000).wrapping_add(attempt));
+        let mut rng = Rng::new(seed.wrapping_mul(1000).wrapping_add(attempt) * 4 + kind);
         let program = draft(&mut rng, shape, seed, (attempt / 4) as usize);
         if is_modest(&program).is_ok() {
             return program;
@@ -36,11 +37,11 @@ pub fn points(program: &Program) -> Vec<Time> {
 }
 
 /// Evaluates all at all times, as if each flow started at the first.
-fn is_modest(program: &Program) -> Result<(), Rejected> {
+pub fn is_modest(program: &Program) -> Result<(), Rejected> {
     let mut naive = Naive::new(program);
     for (flow, event) in &program.events {
         if let Event::Update { input, datum, time, diff, .. } = event {
-            naive.inputs[*flow][*input].push((*datum, *time, *diff));
+            naive.update(*flow, *input, *datum, *time, *diff);
         }
     }
     for (index, flow) in program.flows.iter().enumerate() {
@@ -56,7 +57,8 @@ fn is_modest(program: &Program) -> Result<(), Rejected> {
 
 fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
     let Shape { dimensions, workers, simulated } = shape;
-    let size = if dimensions == 1 { rng.range(2, 10) } else { rng.range(2, 5) } as u64;
+    let long = rng.chance(10);
+    let size = if dimensions == 1 { rng.range(2, if long { 40 } else { 10 }) } else { rng.range(2, 5) } as u64;
     let most = 12usize.saturating_sub(smaller).max(1);
     let mut flows = vec![first_flow(rng, most)];
     for _ in 0..rng.below(4) {
@@ -68,11 +70,13 @@ fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
         workers,
         simulated: simulated.then_some(seed),
         eager_merges: rng.chance(50),
+        quantum: *rng.pick(&[1, 5, 50, 4096]),
+        capacity: rng.chance(20).then(|| rng.range(1, 8)),
         flows,
         events: Vec::new(),
         size,
     };
-    program.events = events(rng, &program);
+    program.events = events(rng, &program, if long { 300 } else { 60 });
     program
 }
 
@@ -290,7 +294,7 @@ fn random_time(rng: &mut Rng, program: &Program, from: Time, reach: u64) -> Time
     if program.dimensions == 1 { (time.0, 0) } else { time }
 }
 
-fn events(rng: &mut Rng, program: &Program) -> Vec<(usize, Event)> {
+fn events(rng: &mut Rng, program: &Program, most: usize) -> Vec<(usize, Event)> {
     let mut out = vec![(0, Event::Install(0))];
     let mut sessions: Vec<Session> = Vec::new();
     let mut past: Vec<(usize, usize, D, i64)> = Vec::new();
@@ -302,7 +306,7 @@ fn events(rng: &mut Rng, program: &Program) -> Vec<(usize, Event)> {
         }
     };
     open(rng, &mut sessions, 0);
-    let length = rng.range(5, 60);
+    let length = rng.range(5, most);
     let skip = rng.range(1, 40);
     for _ in 0..length {
         if rng.chance(skip) {

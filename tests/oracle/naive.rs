@@ -42,8 +42,8 @@ const MOST_ROUNDS: u32 = 60;
 /// The values of one program's flows.
 pub struct Naive<'p> {
     program: &'p Program,
-    /// By flow and input.
-    pub inputs: Vec<Vec<Updates>>,
+    // By flow and input.
+    inputs: Vec<Vec<Updates>>,
     /// The first time of each flow, once it is known.
     pub firsts: Vec<Option<Time>>,
     known: HashMap<(usize, usize, Time), Rc<Bag>>,
@@ -111,6 +111,13 @@ impl<'p> Naive<'p> {
         let inputs = program.flows.iter().map(|flow| vec![Updates::new(); flow.inputs]).collect();
         let firsts = vec![None; program.flows.len()];
         Naive { program, inputs, firsts, known: HashMap::new(), mutant: None }
+    }
+
+    /// Notes an update.
+    pub fn update(&mut self, flow: usize, input: usize, datum: D, time: Time, diff: i64) {
+        self.inputs[flow][input].push((datum, time, diff));
+        // A loop that ignores what it enters may be complete before that is.
+        self.known.retain(|(_, _, t), _| !before(time, *t));
     }
 
     /// What an operator of a flow's outermost scope is at a time, which must be complete.

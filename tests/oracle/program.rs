@@ -254,6 +254,10 @@ pub struct Program {
     /// The seed of the schedule, or real threads.
     pub simulated: Option<u64>,
     pub eager_merges: bool,
+    /// Updates that a node may touch in one step.
+    pub quantum: usize,
+    /// Subscriptions hold so many updates before they coalesce; none: as many as come.
+    pub capacity: Option<usize>,
     pub flows: Vec<Flow>,
     /// With the flow that each is about.
     pub events: Vec<(usize, Event)>,
@@ -280,8 +284,9 @@ fn ops(f: &mut String, ops: &[Op], indent: usize) {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Program { dimensions, workers, simulated, eager_merges, size, .. } = self;
+        let Program { dimensions, workers, simulated, eager_merges, size, quantum, capacity, .. } = self;
         writeln!(f, "{dimensions}-D below {size}, {workers} workers, simulated {simulated:?}, eager {eager_merges}")?;
+        writeln!(f, "  quantum {quantum}, subscriptions of {capacity:?}")?;
         for (index, flow) in self.flows.iter().enumerate() {
             let mut text = String::new();
             ops(&mut text, &flow.ops, 4);

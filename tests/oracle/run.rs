@@ -14,7 +14,8 @@ use kpg::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Past all times of a program.
+const FAR: Time = (1 << 40, 0);
 
 /// Times outside of loops.
 pub trait Root: Nested {
@@ -46,6 +47,8 @@ struct Output<T: Root> {
     /// The times at which it was compared.
     compared: Vec<bool>,
     through: Antichain<T>,
+    /// What it delivers may be summed over time.
+    coalesces: bool,
 }
 
 struct Live<T: Root> {
@@ -66,21 +69,23 @@ struct Run<'p, T: Root> {
     workers: Vec<HostedWorker>,
     rng: Rng,
     points: Vec<Time>,
+    /// How long anything is waited for.
+    patience: Duration,
 }
 
-/// Runs a program; says what was wrong.
-pub fn run(program: &Program, mutant: Option<Mutant>) -> Result<(), String> {
+/// Runs a program; says what was wrong. A mutant is for canaries.
+pub fn run(program: &Program, mutant: Option<Mutant>, patience: Duration) -> Result<(), String> {
     match program.dimensions {
-        1 => Run::<u64>::new(program, mutant)?.all(),
-        _ => Run::<Pair<u64, u64>>::new(program, mutant)?.all(),
+        1 => Run::<u64>::new(program, mutant, patience)?.all(),
+        _ => Run::<Pair<u64, u64>>::new(program, mutant, patience)?.all(),
     }
 }
 
 impl<'p, T: Root> Run<'p, T> {
-    fn new(program: &'p Program, mutant: Option<Mutant>) -> Result<Self, String> {
+    fn new(program: &'p Program, mutant: Option<Mutant>, patience: Duration) -> Result<Self, String> {
         let policy = if program.eager_merges { MergePolicy::eager() } else { MergePolicy::lazy() };
         let config = Config::default().workers(program.workers).pinned(false).merge_policy(policy);
-        let config = config.install_timeout(PATIENCE);
+        let config = config.install_timeout(patience).quantum(program.quantum);
         let (engine, workers) = match program.simulated {
             Some(seed) => Engine::start_simulated(config, seed).map_err(|e| e.to_string())?,
             None => (Engine::start(config).map_err(|e| e.to_string())?, Vec::new()),
@@ -89,7 +94,7 @@ impl<'p, T: Root> Run<'p, T> {
         naive.mutant = mutant;
         let flows = program.flows.iter().map(|_| None).collect();
         let rng = Rng::new(program.simulated.unwrap_or(0));
-        Ok(Run { program, naive, flows, engine, workers, rng, points: points(program) })
+        Ok(Run { program, naive, flows, engine, workers, rng, points: points(program), patience })
     }
 
     fn all(mut self) -> Result<(), String> {
@@ -101,7 +106,7 @@ impl<'p, T: Root> Run<'p, T> {
         }
         if self.workers.is_empty() {
             self.flows.clear();
-            self.engine.shutdown(PATIENCE).map_err(|e| format!("shutdown: {e}"))?;
+            self.engine.shutdown(self.patience).map_err(|e| format!("shutdown: {e}"))?;
         }
         Ok(())
     }
@@ -144,7 +149,7 @@ impl<'p, T: Root> Run<'p, T> {
         match event {
             Event::Update { session, datum, time, diff, .. } if open(session) => {
                 sessions[session].as_mut().expect("just seen").update_at(datum, at(time), diff)?;
-                self.naive.inputs[flow][input].push((datum, at(time).read(), diff));
+                self.naive.update(flow, input, datum, at(time).read(), diff);
             }
             Event::Advance { session, time, .. } if open(session) => {
                 sessions[session].as_mut().expect("just seen").advance_to(at(time))?;
@@ -196,6 +201,7 @@ impl<'p, T: Root> Run<'p, T> {
             delivered: BTreeMap::new(),
             compared: vec![false; count],
             through: Antichain::from_elem(T::minimum()),
+            coalesces: T::TOTAL && program.capacity.is_some(),
         });
         self.flows[flow] = Some(Live {
             query: Some(query),
@@ -225,14 +231,14 @@ impl<'p, T: Root> Run<'p, T> {
         let time = *self.rng.pick(&passed);
         let live = self.flows[flow].as_mut().expect("what has passed a time was installed");
         for output in &mut live.outputs {
-            let changes = output.subscription.wait_past(&T::make(time), PATIENCE);
+            let changes = output.subscription.wait_past(&T::make(time), self.patience);
             let changes = changes.map_err(|e| format!("output {} does not pass {time:?}: {e}", output.op))?;
             let through = changes.through().clone();
-            output.take(&through, changes.into_vec())?;
             if through.less_equal(&T::make(time)) {
                 return Err(format!("output {}: waited past {time:?}, got through {through:?}", output.op));
             }
-            output.compare(&mut self.naive, flow, &self.points, |t| before(t, time))?;
+            output.take(&through, changes.into_vec())?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         Ok(())
     }
@@ -243,8 +249,7 @@ impl<'p, T: Root> Run<'p, T> {
             let changes = output.subscription.poll().map_err(|e| format!("output {}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
-            output.through = through.clone();
-            output.compare(&mut self.naive, flow, &self.points, |t| !through.less_equal(&T::make(t)))?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         Ok(())
     }
@@ -254,7 +259,7 @@ impl<'p, T: Root> Run<'p, T> {
         let live = self.flows[flow].as_ref().expect("seen before");
         for (op, published) in &live.published {
             let snapshot = match passed.last() {
-                Some(time) if self.rng.chance(50) => published.wait_snapshot(&T::make(*time), PATIENCE),
+                Some(time) if self.rng.chance(50) => published.wait_snapshot(&T::make(*time), self.patience),
                 _ => published.snapshot(),
             };
             let snapshot = match snapshot {
@@ -288,7 +293,7 @@ impl<'p, T: Root> Run<'p, T> {
                 Ok(changes) => {
                     let through = changes.through().clone();
                     output.take(&through, changes.into_vec())?;
-                    output.compare(&mut self.naive, flow, &self.points, |t| !through.less_equal(&T::make(t)))?;
+                    output.compare_through(&mut self.naive, flow, &self.points, &through)?;
                 }
                 Err(Error::Retired { .. }) => {}
                 Err(error) => return Err(format!("after it was retired: {error}")),
@@ -301,14 +306,14 @@ impl<'p, T: Root> Run<'p, T> {
         let Some(live) = &mut self.flows[flow] else { return Ok(()) };
         let last = *self.points.last().expect("there are times");
         for output in &mut live.outputs {
-            let changes = output.subscription.wait_past(&T::make(last), PATIENCE);
+            let changes = output.subscription.wait_past(&T::make(last), self.patience);
             let changes = changes.map_err(|e| format!("output {} does not pass {last:?}: {e}", output.op))?;
             let through = changes.through().clone();
             output.take(&through, changes.into_vec())?;
-            output.compare(&mut self.naive, flow, &self.points, |_| true)?;
+            output.compare_through(&mut self.naive, flow, &self.points, &through)?;
         }
         for (op, published) in &live.published {
-            let snapshot = published.wait_snapshot(&T::make(last), PATIENCE);
+            let snapshot = published.wait_snapshot(&T::make(last), self.patience);
             if let Err(error) = snapshot
                 && !matches!(error, Error::Compacted { .. })
             {
@@ -345,7 +350,11 @@ fn build<'s, T: Root>(
             }
         });
     }
-    let outputs = flow.outputs.iter().map(|op| built[*op].collection().subscribe()).collect();
+    let subscribe = |op: &usize| match program.capacity {
+        Some(capacity) => built[*op].collection().subscribe_bounded(capacity),
+        None => built[*op].collection().subscribe(),
+    };
+    let outputs = flow.outputs.iter().map(subscribe).collect();
     let published = flow.publishes.iter().map(|op| built[*op].arranged().publish()).collect();
     (inputs, timer, outputs, published)
 }
@@ -367,7 +376,30 @@ impl<T: Root> Output<T> {
                 return fault("comes twice");
             }
         }
+        if !self.through.before_equal(through) {
+            return Err(format!("output {}: went through {:?}, now {through:?}", self.op, self.through));
+        }
+        self.through = through.clone();
         Ok(())
+    }
+
+    /// Compares at each time not beyond `through`; what is summed over time, at the last of all such times.
+    fn compare_through(
+        &mut self,
+        naive: &mut Naive,
+        flow: usize,
+        points: &[Time],
+        through: &Antichain<T>,
+    ) -> Result<(), String> {
+        if !self.coalesces {
+            return self.compare(naive, flow, points, |t| !through.less_equal(&T::make(t)));
+        }
+        let last = through.as_single().map_or(FAR, |t| (t.read().0.wrapping_sub(1), 0));
+        if last.0 == u64::MAX {
+            return Ok(());
+        }
+        self.compared = vec![false];
+        self.compare(naive, flow, &[last], |_| true)
     }
 
     /// Compares at the times chosen, each once.
