@@ -105,7 +105,9 @@ fn case_24_an_input_that_never_advances_is_ended_by_its_cap() {
         }
         // Taken as it comes, for otherwise all that fits the input's queue would be taken in one step.
         for _ in 0..20 {
-            workers.iter().for_each(|worker| drop(worker.step()));
+            workers.iter().for_each(|worker| {
+                worker.step();
+            });
         }
         time += 1;
     };
