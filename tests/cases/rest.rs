@@ -175,7 +175,7 @@ fn case_18_a_worker_that_leaves() {
         Err(error) => assert!(matches!(error, Error::Shutdown | Error::Deadline { .. }), "{error}"),
         Ok(changes) => assert_eq!(changes, [(2, 1, 1)]),
     }
-    let _ = engine.shutdown(LONG).expect("the one that is gone is counted as gone");
+    let _ = engine.shutdown(LONG / 15).expect("the one that is gone is counted as gone");
     stays.join().unwrap();
 }
 
