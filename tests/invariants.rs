@@ -11,10 +11,10 @@
 //! | 5 join once | `join::inv_05…` *, `cases::results::case_01…` to `case_09…` |
 //! | 6 a join's holds | `join::inv_06…` * |
 //! | 7 rep | `order::laws_on_small_lattices`, `order::rep_of_nested_times` |
-//! | 8 batches before cuts merge | `trace_lives::random_lives` |
+//! | 8 batches before cuts merge | `trace_lives::random_lives`, `join::inv_05…` * |
 //! | 9 handles, meets | `trace_lives::random_lives` |
 //! | 10 chains and their ends | `trace_lives::random_lives`, `imports::inv_10…` * |
-//! | 11 frontiers inside batches | `join::inv_11…` |
+//! | 11 frontiers inside batches | `join::inv_11…` * |
 //! | 12 import at any moment | `imports::inv_12…` * |
 //! | 13 the batcher's frontier | `trace_lives::random_lives`, `cases::rest::case_12…` * |
 //! | 14 counts of messages | `closing::inv_14…` * |

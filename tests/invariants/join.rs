@@ -140,12 +140,18 @@ fn inv_06_holds_of_a_join() {
     output.wait_past(&(epochs - 1), LONG).unwrap();
     // From here on nothing can be joined with what comes: none of it is kept, though nothing is removed again.
     drop(slow);
+    let more = 10 * epochs;
     let mut put_more = |from: u64| {
-        for time in from..from + epochs {
+        for time in from..from + more {
             fast.insert((time % 8, time)).unwrap();
-            fast.advance_to(time + 1).unwrap();
+            if time % 10 == 9 {
+                fast.advance_to(time + 1).unwrap();
+            }
+            // Not far ahead, so that buffers for what is on its way stay small.
+            if time % 2000 == 1999 {
+                output.wait_past(&time, LONG).unwrap();
+            }
         }
-        output.wait_past(&(from + epochs - 1), LONG).unwrap();
         // At rest: what is under way counts as well.
         let bytes = (0..50).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -154,9 +160,9 @@ fn inv_06_holds_of_a_join() {
         bytes.min().expect("several looks")
     };
     let once = put_more(epochs);
-    let twice = put_more(2 * epochs);
-    // An update takes 8 bytes at the least: a trace of what came would show.
-    let kept = 4 * epochs as usize;
+    let twice = put_more(epochs + more);
+    // An update takes more than 6 bytes in a trace: one of what came would show.
+    let kept = 4 * more as usize;
     assert!(twice < once + kept && once < stalled + kept, "{stalled} bytes while stalled, then {once}, then {twice}");
 }
 
