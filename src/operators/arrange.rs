@@ -220,7 +220,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 false
             }),
         );
-        Collection::new(stream)
+        Collection::new(stream).consolidated()
     }
 }
 

@@ -325,7 +325,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
-    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be.
+    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be. Where
+    /// that is the least time there is, the changes at it too: nothing was complete before it.
     ///
     /// Fails the install as `PublishedArrangement::import` does.
     pub fn import<'s>(&self, scope: &Scope<'s, T>) -> Collection<'s, T, D, R> {
@@ -333,7 +334,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
         let changes = self.changes.import(scope).as_collection(|datum, ()| <D as Columnar>::to_owned(datum));
         changes.filter_times(move |time| {
             let first = first.get().expect("a dataflow's first time is known before it runs");
-            time.to_coords() != *first
+            time.to_coords() != *first || *time == T::minimum()
         })
     }
 
