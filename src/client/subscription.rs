@@ -23,7 +23,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Updates that wait in a subscription before it coalesces.
 const CAPACITY: usize = 1 << 20;
@@ -293,7 +293,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
     /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step; `DiffOverflow`.
     pub fn wait_past(&mut self, time: &T, timeout: Duration) -> Result<Changes<D, T, R>, Error> {
         let query = &self.core.query;
-        waiting::wait(&self.core.state, Some(Instant::now() + timeout), &format!("{time:?} was complete"), |state| {
+        let deadline = query.clock.deadline(timeout);
+        waiting::wait(&query.clock, &self.core.state, deadline, &format!("{time:?} was complete"), |state| {
             Self::look(state, query, time)
         })
     }
@@ -437,8 +438,9 @@ impl<T: Timestamp> Probe<T> {
     /// # Errors
     /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step.
     pub fn wait_past(&self, time: &T, timeout: Duration) -> Result<(), Error> {
-        let deadline = Some(Instant::now() + timeout);
-        waiting::wait(&self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
+        let clock = &self.core.query.clock;
+        let deadline = clock.deadline(timeout);
+        waiting::wait(clock, &self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
             if !meet(frontiers).less_equal(time) {
                 return Some(Ok(()));
             }

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::error::Error;
-use crate::runtime::Worker;
+use crate::runtime::{Clock, Worker};
 use crate::sync::Monitor;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -58,20 +58,33 @@ pub(crate) fn check_may_wait(what: &str) -> Result<(), Error> {
     }
 }
 
-/// Steps each of the workers once; true iff one had something to do.
-pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>]) -> bool {
+/// With nothing to do, so much simulated time passes until the next look.
+const SIMULATED_REST: Duration = Duration::from_micros(100);
+
+/// Steps each of the workers once, and rests a moment if none had anything to do.
+pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>], clock: &Clock) {
     let mut busy = false;
     for worker in workers {
         busy |= worker.borrow_mut().step();
     }
-    busy
+    if busy {
+        return;
+    }
+    if clock.is_simulated() {
+        clock.pass(SIMULATED_REST);
+    } else {
+        // Other threads may own the rest of the workers.
+        std::thread::sleep(Duration::from_micros(20));
+    }
 }
 
-/// Waits until `look` gives something.
+/// Waits until `look` gives something. With a deadline that has come it looks once, and steps nobody.
 ///
 /// # Errors
-/// What `look` gives; `Deadline`; `WouldBlock` from inside a step, if `look` does not give something at once.
+/// What `look` gives; `Deadline`; `WouldBlock` from inside a step, if there is time and `look` does not give something
+/// at once.
 pub(crate) fn wait<S, O>(
+    clock: &Clock,
     monitor: &Monitor<S>,
     deadline: Option<Instant>,
     what: &str,
@@ -81,22 +94,22 @@ pub(crate) fn wait<S, O>(
         return found;
     }
     let late = || Error::Deadline { what: what.to_string() };
+    if clock.is_past(deadline) {
+        return Err(late());
+    }
     match role() {
         Role::Inside => Err(Error::WouldBlock { what: format!("waiting until {what}") }),
         Role::Owner(workers) => loop {
-            let busy = step_all(&workers);
+            step_all(&workers, clock);
             if let Some(found) = look(&mut monitor.lock()) {
                 return found;
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if clock.is_past(deadline) {
                 return Err(late());
-            }
-            if !busy {
-                // Other threads may own the rest of the workers.
-                std::thread::sleep(Duration::from_micros(20));
             }
         },
         Role::Client => {
+            let deadline = clock.by_system(deadline);
             let mut state = monitor.lock();
             loop {
                 if let Some(found) = look(&mut state) {

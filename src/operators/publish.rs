@@ -190,7 +190,7 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
             query: build.install.query.clone(),
             source: self.core.query.name.clone(),
             offer: self.core.offer,
-            looked: Instant::now(),
+            looked: build.install.query.clock.now(),
         };
         let worker = local.index;
         let node = Import { trace: Some(trace), published, output, worker, first, delivered: None, account };
@@ -224,10 +224,11 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl Account {
     fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>, worker: usize) {
-        if self.looked.elapsed() < LOOK {
+        let now = self.query.clock.now();
+        if now.saturating_duration_since(self.looked) < LOOK {
             return;
         }
-        self.looked = Instant::now();
+        self.looked = now;
         let (since, bytes) = trace.lag_of(self.query.id, &published.default_since());
         let lag = Lag { source: self.source.clone(), since: format!("{since:?}"), bytes };
         if let Err(failure) = self.query.report_lag(self.offer, worker, lag) {

@@ -5,6 +5,7 @@
 //! setting it wakes them all.
 #![forbid(unsafe_code)]
 
+use super::clock::Clock;
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
 use crate::sync::Mutex;
@@ -122,6 +123,8 @@ pub struct Query {
     pub private: kpg_arena::Tag,
     /// The bytes of what it publishes.
     pub shared: kpg_arena::Tag,
+    /// The clock of its engine.
+    pub clock: Clock,
     state: Mutex<State>,
 }
 
@@ -152,12 +155,13 @@ impl fmt::Debug for Query {
 
 impl Query {
     /// A query that runs.
-    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>) -> Arc<Query> {
+    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>, clock: Clock) -> Arc<Query> {
         Arc::new(Query {
             id,
             name: name.to_string(),
             private: kpg_arena::Tag::with_cap(name, cap_bytes),
             shared: kpg_arena::Tag::new(format!("{name} (published)")),
+            clock,
             state: Mutex::new(State::default()),
         })
     }

@@ -10,6 +10,7 @@
 //! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
 #![forbid(unsafe_code)]
 
+use super::clock::Clock;
 use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
 use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
@@ -25,6 +26,9 @@ use std::time::Duration;
 
 /// Most messages that one step takes from the fabric, so that a flood doesn't starve the dataflows.
 const RECEIVE_LIMIT: usize = 1024;
+
+/// How long a step takes by a simulation's clock.
+const SIMULATED_STEP: Duration = Duration::from_micros(1);
 
 /// How other threads reach a worker: a list of nodes to activate, and its parker.
 pub struct Mailbox {
@@ -103,6 +107,10 @@ pub struct Local {
     pub defaults: Box<dyn Any>,
     /// About how many updates a node may touch in one step.
     pub quantum: usize,
+    /// Ticks without data of which an importer that nobody watches is told once.
+    pub idle_tick: usize,
+    /// The engine's clock.
+    pub clock: Clock,
 }
 
 impl Local {
@@ -131,6 +139,10 @@ pub struct Setup {
     pub defaults: Box<dyn Any>,
     /// See [`Local::quantum`].
     pub quantum: usize,
+    /// See [`Local::idle_tick`].
+    pub idle_tick: usize,
+    /// See [`Local::clock`].
+    pub clock: Clock,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -138,6 +150,8 @@ type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
 struct Slot {
     dataflow: Box<dyn Runnable>,
     ready: bool,
+    /// It has something to do as soon as it is ready: it is on no list of active ones meanwhile, so the worker may sleep.
+    due: bool,
     poisoned: bool,
 }
 
@@ -162,7 +176,7 @@ pub struct Worker {
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults, quantum } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum, idle_tick, clock } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -179,6 +193,8 @@ impl Worker {
             engine,
             defaults,
             quantum,
+            idle_tick,
+            clock,
         });
         Worker {
             local,
@@ -227,6 +243,7 @@ impl Worker {
             return false;
         }
         let _arena = self.local.arena.enter();
+        self.local.clock.pass(SIMULATED_STEP);
         self.local.stepping.set(true);
         let mut busy = self.execute_commands();
         if !self.stopped {
@@ -287,7 +304,7 @@ impl Worker {
     fn adopt_built(&mut self) {
         let built = std::mem::take(&mut *self.local.built.borrow_mut());
         for (id, dataflow) in built {
-            self.dataflows.insert(id, Slot { dataflow, ready: false, poisoned: false });
+            self.dataflows.insert(id, Slot { dataflow, ready: false, due: false, poisoned: false });
             self.unready.push(id);
         }
     }
@@ -378,10 +395,13 @@ impl Worker {
     }
 
     fn check_ready(&mut self) {
-        let dataflows = &mut self.dataflows;
+        let (dataflows, local) = (&mut self.dataflows, &self.local);
         self.unready.retain(|id| {
             let Some(slot) = dataflows.get_mut(id) else { return false };
             slot.ready = slot.dataflow.ready();
+            if slot.ready && std::mem::take(&mut slot.due) {
+                local.schedule(*id);
+            }
             !slot.ready
         });
     }
@@ -398,11 +418,12 @@ impl Worker {
             if slot.poisoned {
                 continue;
             }
-            busy = true;
             if !slot.ready {
-                self.local.schedule(id);
+                // Whoever builds it last wakes all workers.
+                slot.due = true;
                 continue;
             }
+            busy = true;
             let round = slot.dataflow.step();
             if !round.changes.is_empty() && self.local.peers > 1 {
                 entry.push((id, round.changes));
