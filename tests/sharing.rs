@@ -197,3 +197,76 @@ fn shutdown_drains() {
     assert_eq!(sums.wait_past(&0, SOON).unwrap().len(), 10);
     assert_eq!(input.insert(1), Err(Error::Shutdown));
 }
+
+/// What a subscription handed over can be read in the arrangements below it until it hands over more: in its own
+/// dataflow, and in one that imports. Without a hold that history is folded away.
+#[test]
+fn a_subscription_that_holds_keeps_what_it_hands_over_readable() {
+    for workers in 1..=2 {
+        let engine = engine(workers);
+        let (_, (mut input, probe, shared, mut plain, mut own)) = engine
+            .install("source", |scope| {
+                let (input, data) = scope.input::<(u64, u64)>();
+                let arranged = data.arrange_by_key();
+                let shared = arranged.publish();
+                let out = arranged.as_collection(|k, v| (k, v));
+                (input, out.probe(), shared.clone(), out.subscribe(), out.subscribe_holding(&[&shared]))
+            })
+            .unwrap();
+        let (_, mut imported) = engine
+            .install("importer", |scope| {
+                shared.import(scope).as_collection(|k, v| (k, v)).subscribe_holding(&[&shared])
+            })
+            .unwrap();
+        // At time t key t % 4 has the one val t in place of t - 4.
+        let mut feed = |times: std::ops::Range<u64>| {
+            for t in times {
+                input.insert((t % 4, t)).unwrap();
+                if t >= 4 {
+                    input.remove((t % 4, t - 4)).unwrap();
+                }
+                input.advance_to(t + 1).unwrap();
+                probe.wait_past(&t, SOON).unwrap();
+            }
+        };
+        let check = |t: u64| {
+            let snapshot = shared.snapshot_at(&t).unwrap_or_else(|error| panic!("at {t}: {error}"));
+            let vals: Vec<_> = snapshot.iter().map(|(k, v, diff)| ((k, v), diff)).collect();
+            let mut expected: Vec<_> = (t.saturating_sub(3)..=t).map(|u| ((u % 4, u), 1)).collect();
+            expected.sort_unstable();
+            let mut vals = vals;
+            vals.sort_unstable();
+            assert_eq!(vals, expected, "at {t}");
+        };
+        let folded = |t: u64| matches!(shared.snapshot_at(&t), Err(kpg::Error::Compacted { .. }));
+        feed(0..200);
+        for sub in [&mut own, &mut imported] {
+            let through = sub.wait_past(&5, SOON).unwrap();
+            assert!(!through.is_empty());
+        }
+        plain.wait_past(&199, SOON).unwrap();
+        (0..=5).for_each(check);
+        for sub in [&mut own, &mut imported] {
+            sub.wait_past(&120, SOON).unwrap();
+        }
+        // A take that hands over nothing new lets nothing go.
+        assert!(own.wait_past(&100, SOON).unwrap().is_empty());
+        feed(200..400);
+        (6..=120).for_each(check);
+        // The holds went along.
+        assert!(folded(4), "history before the last take is kept");
+        imported.poll().unwrap();
+        own.poll().unwrap();
+        feed(400..600);
+        (121..=399).for_each(check);
+        assert!(folded(119));
+        // They end with the subscriptions; the other subscription held nothing all the while.
+        drop(imported);
+        feed(600..700);
+        (121..=399).for_each(check);
+        drop(own);
+        feed(700..900);
+        assert!(folded(121) && folded(399) && folded(800), "history is kept though nobody holds it");
+        assert!(!plain.wait_past(&899, SOON).unwrap().is_empty());
+    }
+}

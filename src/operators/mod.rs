@@ -38,5 +38,5 @@ pub use arranged::Arranged;
 pub(crate) use collection::owned;
 pub use collection::{Chunk, Collection};
 pub use custom::{Held, Notificator, OperatorBuilder, Session, UpdatesInput, UpdatesOutput};
-pub use publish::{Imported, PublishedArrangement, PublishedStream};
+pub use publish::{Holdable, Imported, PublishedArrangement, PublishedStream};
 pub use variable::Variable;

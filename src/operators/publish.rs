@@ -16,7 +16,7 @@ use crate::dataflow::{
 use crate::order::{Antichain, Coords, Lattice, Semigroup, Timestamp};
 use crate::runtime::{DataflowId, Lag, Local, Mailbox, Query, Wake};
 use crate::trace::{
-    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
+    AsOfBatch, AsOfTrace, Delivery, Hold, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
     TraceWriter, WeakTrace,
 };
 use kpg_columnar::Columnar;
@@ -123,6 +123,18 @@ impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
         let waiter: std::sync::Weak<PublishedCore<B>> = Arc::downgrade(&core);
         query.register(waiter);
         PublishedArrangement { core }
+    }
+}
+
+/// What can be held readable from any thread: see [`Collection::subscribe_holding`].
+pub trait Holdable<T: Timestamp> {
+    /// A hold on each shard, as far back as it can be read.
+    fn hold_committed(&self) -> Hold<T>;
+}
+
+impl<B: MergeBatch + Send + Sync> Holdable<B::Time> for PublishedArrangement<B> {
+    fn hold_committed(&self) -> Hold<B::Time> {
+        self.core.published.take_import_hold().1
     }
 }
 
