@@ -270,3 +270,86 @@ fn a_subscription_that_holds_keeps_what_it_hands_over_readable() {
         assert!(!plain.wait_past(&899, SOON).unwrap().is_empty());
     }
 }
+
+/// What a thousand queries that import cost per tick while nobody watches them: hardly anything. Yet what they keep of
+/// their source goes along, they hear of data at once, and who waits for a time hears of each.
+#[test]
+fn queries_that_nobody_watches_do_not_hear_each_tick() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    const IDLE: usize = 100;
+    for workers in 1..=2 {
+        let (queries, ticks) = if workers == 1 { (1000, 10_000) } else { (100, 2_000) };
+        let config = Config::default().workers(workers).idle_tick(IDLE);
+        let (engine, steppers) = Engine::start_simulated(config, workers as u64).unwrap();
+        let settle = || {
+            // As often as a message may be held back, and again.
+            let mut quiet = 0;
+            while quiet < 8 {
+                quiet = if steppers.iter().filter(|worker| worker.step()).count() > 0 { 0 } else { quiet + 1 };
+            }
+        };
+        let (_, (mut input, shared)) = engine
+            .install("source", |scope| {
+                let (input, data) = scope.input::<(u64, u64)>();
+                (input, data.arrange_by_key().publish())
+            })
+            .unwrap();
+        let seen = std::sync::Arc::new(AtomicUsize::new(0));
+        for _ in 0..queries {
+            let install = engine.install("unwatched", |scope| {
+                let seen = seen.clone();
+                let (a, b) = (shared.import(scope), shared.import(scope));
+                // Arranged and counted, so that there are capabilities while there is data.
+                let joined = a.join_core(&b, |key, v, w| Some((key, v + w)));
+                joined.map(|(key, _)| key).count().inspect(move |_, _, _| {
+                    seen.fetch_add(1, Ordering::SeqCst);
+                });
+            });
+            install.unwrap();
+        }
+        settle();
+        let steps = || engine.metrics().queries.iter().filter(|q| q.name == "unwatched").map(|q| q.node_steps).sum();
+        let tick = |input: &mut Input<u64, (u64, u64)>, ticks: u64| {
+            for _ in 0..ticks {
+                input.advance_to(input.time() + 1).unwrap();
+                steppers.iter().for_each(|worker| {
+                    worker.step();
+                });
+            }
+            settle();
+        };
+        let before: u64 = steps();
+        tick(&mut input, ticks);
+        let spent = steps() - before;
+        // Two imports each, on each worker, every hundredth tick, and who hears the last of them of their frontiers.
+        let most = (queries * workers * 2 * 4) as u64 * (ticks / IDLE as u64 + 1);
+        assert!(spent <= most, "{spent} steps for {ticks} ticks at {workers} workers, at most {most}");
+        assert!(spent > 0, "nobody heard anything");
+        // Data is heard of at once, to the end: the count comes once its time is complete.
+        for round in 1..=3 {
+            input.insert((7, round)).unwrap();
+            tick(&mut input, 2);
+            // The new count, and the old one, if there was one.
+            assert_eq!(seen.load(Ordering::SeqCst), queries * (2 * round as usize - 1), "in round {round}");
+        }
+        // What they keep of the source lags by the ticks they were not told of, and no more.
+        let start = input.time();
+        for round in 0..30 {
+            input.insert((round % 3 + 100, round)).unwrap();
+            tick(&mut input, 10);
+        }
+        assert!(
+            matches!(shared.snapshot_at(&(start + 10)), Err(kpg::Error::Compacted { .. })),
+            "the source keeps its history"
+        );
+        // Who waits for each time hears of each.
+        let (_, probe) = engine
+            .install("watched", |scope| shared.import(scope).as_collection(|k, v| (k, v)).probe())
+            .unwrap();
+        for _ in 0..10 {
+            let time = input.time();
+            input.advance_to(time + 1).unwrap();
+            probe.wait_past(&time, SOON).unwrap();
+        }
+    }
+}

@@ -252,6 +252,7 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            node_steps: entry.query.steps.get(),
             lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::core::{Core, Running};
+use super::doze::Imports;
 use super::edge::{Receive, Stage};
 use super::install::{Agreement, InstallFault, InstallShared};
 use super::node::{Fuel, Node};
@@ -57,7 +58,8 @@ pub(crate) struct Dataflow {
     closed: Vec<u32>,
     unpropagated: bool,
     failed: bool,
-    imported_by: Vec<Box<dyn FnOnce()>>,
+    imports: Imports,
+    steps: u64,
 }
 
 impl Dataflow {
@@ -77,10 +79,13 @@ impl Dataflow {
         }
         tracker.propagate(|_| {});
         *build.core.tracker.borrow_mut() = Some(tracker);
+        let nodes = std::mem::take(&mut *build.nodes.borrow_mut());
+        let sources = std::mem::take(&mut *build.imports.borrow_mut());
+        let imports = Imports::new(sources, build.publishes(), &nodes, &build.births.borrow(), peers);
         let mut dataflow = Dataflow {
             core: build.core.clone(),
             install,
-            nodes: std::mem::take(&mut *build.nodes.borrow_mut()),
+            nodes,
             stages: std::mem::take(&mut *build.stages.borrow_mut()),
             channels: std::mem::take(&mut *build.channels.borrow_mut()),
             round: ChangeBatch::new(),
@@ -91,7 +96,8 @@ impl Dataflow {
             // Each port hears once of the frontier it is born with: that of a port which no source reaches never moves.
             unpropagated: true,
             failed: false,
-            imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
+            imports,
+            steps: 0,
         };
         // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
         build.finished.set(true);
@@ -118,6 +124,7 @@ impl Dataflow {
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return Ok(()) };
         let stages = &mut self.stages;
         core.running.set(Running::Node(node));
+        self.steps += 1;
         let _tag = self.install.query.private.enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut fuel = Fuel(core.local.quantum as isize);
@@ -173,6 +180,7 @@ impl Dataflow {
         let keep = self.core.local.peers > 1;
         for (location, time, diff) in changes.drain() {
             tracker.update(location, time, diff);
+            self.imports.count(location, diff);
             if keep {
                 self.round.update(location, time, diff);
             }
@@ -350,6 +358,7 @@ impl Runnable for Dataflow {
         let tracker = tracker.as_mut().expect("a dataflow that runs has a tracker");
         for (location, time, diff) in changes {
             tracker.update(*location, *time, *diff);
+            self.imports.count(*location, *diff);
         }
         self.unpropagated = true;
         self.core.schedule();
@@ -362,6 +371,11 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
+        self.install.query.steps.add(std::mem::take(&mut self.steps));
+        if outcome.is_ok() {
+            let core = &self.core;
+            self.imports.settle(|node| core.nodes.insert(node));
+        }
         if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty() || !self.core.stages.is_empty()) {
             self.core.schedule();
         }
@@ -401,7 +415,6 @@ impl Drop for Dataflow {
         // From here on nothing is counted: what this worker drops now is not what it gave up.
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
-        self.imported_by.drain(..).for_each(|forget| forget());
         self.core.forget_offers();
     }
 }

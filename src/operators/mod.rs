@@ -25,6 +25,7 @@ mod counting;
 mod custom;
 mod exchange;
 mod history;
+mod importers;
 mod join;
 mod joins;
 mod publish;

@@ -13,4 +13,4 @@ pub use clock::Clock;
 pub use commands::{AtRest, Command, CommandLog, Install};
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 pub use query::{Ending, Failure, Lag, Query, Wake};
-pub use worker::{Local, Mailbox, Round, Runnable, Setup, Worker};
+pub use worker::{Local, Mailbox, Poke, Round, Runnable, Setup, Worker};

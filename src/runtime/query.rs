@@ -8,7 +8,7 @@
 use super::clock::Clock;
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
-use crate::sync::Mutex;
+use crate::sync::{Counter, Mutex};
 use kpg_arena::OutOfMemory;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -123,6 +123,8 @@ pub struct Query {
     pub private: kpg_arena::Tag,
     /// The bytes of what it publishes.
     pub shared: kpg_arena::Tag,
+    /// Steps of its nodes, on all workers.
+    pub steps: Counter,
     /// The clock of its engine.
     pub clock: Clock,
     state: Mutex<State>,
@@ -161,6 +163,7 @@ impl Query {
             name: name.to_string(),
             private: kpg_arena::Tag::with_cap(name, cap_bytes),
             shared: kpg_arena::Tag::new(format!("{name} (published)")),
+            steps: Counter::default(),
             clock,
             state: Mutex::new(State::default()),
         })

@@ -75,6 +75,12 @@ pub trait Runnable {
     fn query(&self) -> &Arc<Query>;
 }
 
+/// News of one dataflow for others on its worker.
+pub trait Poke {
+    /// Calls `activate` for each node that is to hear.
+    fn tell(&self, activate: &mut dyn FnMut(DataflowId, u32));
+}
+
 /// What the dataflows of one worker share; lives on the worker's thread.
 pub struct Local {
     /// This worker's number.
@@ -91,8 +97,8 @@ pub struct Local {
     pub active: RefCell<VecDeque<DataflowId>>,
     /// Dataflows with merges to go on with.
     pub mergers: RefCell<Vec<DataflowId>>,
-    /// Local activations across dataflows, as an import's by its source.
-    pub pokes: RefCell<Vec<(DataflowId, u32)>>,
+    /// News across dataflows of this worker, as a source's for its importers: told after the quantum that made them.
+    pub pokes: RefCell<Vec<Rc<dyn Poke>>>,
     /// What this worker's dataflows offer each other, by a number that is the same on all workers.
     pub offers: RefCell<HashMap<u64, Box<dyn Any>>>,
     /// Dataflows built in the current command.
@@ -455,8 +461,8 @@ impl Worker {
             if pokes.is_empty() {
                 return;
             }
-            for (dataflow, node) in pokes {
-                self.activate(dataflow, node);
+            for poke in pokes {
+                poke.tell(&mut |dataflow, node| self.activate(dataflow, node));
             }
         }
     }
