@@ -29,6 +29,10 @@ const CHUNK: usize = 1024;
 /// Updates that wait in an input before `insert` waits, unless configured.
 pub(crate) const CAPACITY: usize = 1 << 20;
 
+/// What part of a query's cap the queue of one of its inputs may take up, so that who puts in too fast waits, rather than
+/// leave the workers without memory for what they have taken.
+const QUEUE_SHARE: usize = 4;
+
 struct Session<T> {
     /// None: the dataflow's first time, as long as that is not known.
     time: Option<T>,
@@ -43,6 +47,7 @@ struct State<T: Timestamp, D: Columnar, R: Semigroup> {
     installing: bool,
     queues: Vec<Vec<Updates<D, T, R>>>,
     queued: usize,
+    queued_bytes: usize,
     capacity: usize,
     turn: usize,
     followers: u64,
@@ -61,6 +66,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
     /// Queues a chunk; gives for which worker.
     fn queue(&mut self, chunk: Updates<D, T, R>) -> usize {
         self.queued += chunk.len();
+        self.queued_bytes += chunk.bytes();
         let worker = self.turn;
         self.turn = (worker + 1) % self.queues.len();
         self.queues[worker].push(chunk);
@@ -146,6 +152,7 @@ impl<'s, T: Timestamp> Scope<'s, T> {
                 installing: true,
                 queues: (0..local.peers).map(|_| Vec::new()).collect(),
                 queued: 0,
+                queued_bytes: 0,
                 capacity,
                 turn: 0,
                 followers: 0,
@@ -233,6 +240,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Node for InputNode<T, D, R> {
             let mut state = self.core.state.lock();
             let chunks = std::mem::take(&mut state.queues[self.worker]);
             state.queued -= chunks.iter().map(Updates::len).sum::<usize>();
+            state.queued_bytes -= chunks.iter().map(Updates::bytes).sum::<usize>();
             (chunks, state.frontier())
         };
         if !chunks.is_empty() {
@@ -368,11 +376,13 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         let core = self.core.clone();
         let (session, follows, query) = (self.session, self.follows, &core.query);
         let mut chunk = Some(core.on_account(&self.buffer, deadline)?);
+        let most = query.all.cap_bytes().map(|cap| cap / QUEUE_SHARE);
         let worker = waiting::wait(&query.clock, &core.state, deadline, ROOM, |state| {
             if let Some(error) = Error::ended(query) {
                 return Some(Err(error));
             }
-            if state.queued >= state.capacity {
+            let bytes = state.queued_bytes + chunk.as_ref().map_or(0, Updates::bytes);
+            if state.queued >= state.capacity || (state.queued > 0 && most.is_some_and(|most| bytes > most)) {
                 return None;
             }
             let chunk = chunk.take().expect("it is queued once");
