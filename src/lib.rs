@@ -36,7 +36,7 @@ pub use kpg_arena as arena;
 pub use kpg_columnar as columnar;
 
 #[cfg(not(loom))]
-pub use client::Error;
+pub use client::{Error, simulation};
 
 /// What a program that embeds kpg needs.
 #[cfg(not(loom))]

@@ -15,9 +15,10 @@ use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallSha
 use crate::order::Timestamp;
 use crate::runtime::{Clock, Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox};
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{ProgressEntry, Worker, topology};
+use crate::runtime::{ProgressEntry, Schedule, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
 use kpg_arena::{Arena, ArenaConfig};
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -104,6 +105,15 @@ impl Engine {
     /// # Errors
     /// As `start_hosted`.
     pub fn start_simulated(config: Config, seed: u64) -> Result<(Engine, Vec<HostedWorker>), Error> {
+        Engine::simulate(config, seed, None)
+    }
+
+    /// As `start_simulated`; a schedule chooses how the workers are stepped.
+    pub(crate) fn simulate(
+        config: Config,
+        seed: u64,
+        schedule: Option<Rc<RefCell<Schedule>>>,
+    ) -> Result<(Engine, Vec<HostedWorker>), Error> {
         let count = config.check()?.len();
         let ends = fabric::simulation::<Envelope, ProgressEntry>(count, seed);
         let shared = prepare(&config, Clock::simulated(), ends[0].unparkers());
@@ -111,10 +121,15 @@ impl Engine {
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
             let setup = SeedSetup::new(&shared, engine, index, &config);
             let leaving = Leaving { shared: shared.clone(), index };
-            HostedWorker::new(Worker::new(Box::new(end), setup.setup()), leaving)
+            HostedWorker::new(Worker::new(Box::new(end), setup.setup(schedule.clone())), leaving)
         });
         let workers = workers.collect();
         Ok((Engine { shared, threads: Vec::new() }, workers))
+    }
+
+    /// Its clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
     }
 
     /// Number of workers.
@@ -197,7 +212,7 @@ impl Engine {
             &mut |call| {
                 match waiting::role() {
                     Role::Owner(workers) => {
-                        waiting::step_all(&workers, clock);
+                        waiting::step_all(&workers, clock, deadline);
                     }
                     _ => {
                         call.wait_until(clock.by_system(deadline));

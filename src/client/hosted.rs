@@ -6,7 +6,7 @@ use super::shared::Shared;
 use super::waiting;
 use crate::runtime::fabric::Fabric;
 use crate::runtime::topology::CoreId;
-use crate::runtime::{Envelope, ProgressEntry, Setup, Worker};
+use crate::runtime::{Envelope, ProgressEntry, Schedule, Setup, Worker};
 use crate::trace::MergePolicy;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ impl SeedSetup {
         let Config { merge_policy, quantum, idle_tick, .. } = *config;
         SeedSetup { shared: shared.clone(), engine, index, merge_policy, quantum, idle_tick }
     }
-    pub(super) fn setup(&self) -> Setup {
+    pub(super) fn setup(&self, schedule: Option<Rc<RefCell<Schedule>>>) -> Setup {
         Setup {
             commands: self.shared.commands.clone(),
             mailboxes: self.shared.mailboxes.clone(),
@@ -45,6 +45,7 @@ impl SeedSetup {
             quantum: self.quantum,
             idle_tick: self.idle_tick,
             clock: self.shared.clock.clone(),
+            schedule,
         }
     }
 }
@@ -69,7 +70,7 @@ pub struct HostedWorker {
 impl WorkerSeed {
     /// The worker, owned by this thread from now on.
     pub fn start(self) -> HostedWorker {
-        HostedWorker::new(Worker::new(self.fabric, self.setup.setup()), self.leaving)
+        HostedWorker::new(Worker::new(self.fabric, self.setup.setup(None)), self.leaving)
     }
 
     /// The core that its thread should be pinned to, by the system's number; [`super::Config::cores`] says which, and

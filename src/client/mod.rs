@@ -11,6 +11,7 @@ mod probe;
 mod published;
 mod query;
 mod shared;
+pub mod simulation;
 mod subscription;
 mod waiting;
 

@@ -63,7 +63,9 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
                     return Err(Error::WouldBlock { what: format!("waiting until {time:?} was complete") });
                 }
                 waiting::Role::Owner(workers) => {
-                    waiting::step_all(&workers, clock);
+                    if waiting::step_all(&workers, clock, deadline).is_hopeless() {
+                        return Err(late());
+                    }
                 }
                 waiting::Role::Client => match self.published().wait_complete(time, clock.by_system(deadline)) {
                     Err(SnapshotError::NotYet { .. }) => return Err(late()),

@@ -50,7 +50,9 @@ impl Shared {
                 if self.clock.is_past(deadline) {
                     return false;
                 }
-                waiting::step_all(&workers, &self.clock);
+                if waiting::step_all(&workers, &self.clock, deadline).is_hopeless() {
+                    return false;
+                }
             },
         }
     }

@@ -61,21 +61,64 @@ pub(crate) fn check_may_wait(what: &str) -> Result<(), Error> {
 /// With nothing to do, so much simulated time passes until the next look.
 const SIMULATED_REST: Duration = Duration::from_micros(100);
 
-/// Steps each of the workers once, and rests a moment if none had anything to do.
-pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>], clock: &Clock) {
+/// What came of stepping the workers that this thread owns.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Stepped {
+    /// Some worker had something to do, or may have soon.
+    Busy,
+    /// None had.
+    Idle,
+    /// None had, nothing is on its way, nobody else can change that, and there is no deadline to wait for.
+    Hopeless,
+}
+
+impl Stepped {
+    /// Whether it is no use to wait.
+    pub(crate) fn is_hopeless(self) -> bool {
+        self == Stepped::Hopeless
+    }
+}
+
+/// Steps each of the workers once, or as a simulation's schedule says: true iff there was, or may be, something to do.
+pub(crate) fn step_round(workers: &[Rc<RefCell<Worker>>]) -> bool {
+    let schedule = workers.iter().find_map(|worker| worker.borrow().schedule().cloned());
+    let Some(schedule) = schedule else {
+        return workers.iter().fold(false, |busy, worker| worker.borrow_mut().step() || busy);
+    };
+    let order = schedule.borrow_mut().round(workers.len());
     let mut busy = false;
-    for worker in workers {
-        busy |= worker.borrow_mut().step();
+    let mut left: Vec<bool> = vec![true; workers.len()];
+    for index in order {
+        left[index] = false;
+        busy |= workers[index].borrow_mut().step();
     }
-    if busy {
-        return;
+    if !busy {
+        // Those that were left out, so that it is known whether all are idle.
+        for index in (0..workers.len()).filter(|index| left[*index]) {
+            busy |= workers[index].borrow_mut().step();
+        }
     }
-    if clock.is_simulated() {
-        clock.pass(SIMULATED_REST);
-    } else {
+    busy || workers.iter().any(|worker| worker.borrow().has_incoming())
+}
+
+/// Steps the workers once, and rests a moment if none had anything to do. Where nothing will happen by itself a
+/// simulation's time goes on to the deadline.
+pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>], clock: &Clock, deadline: Option<Instant>) -> Stepped {
+    if step_round(workers) {
+        return Stepped::Busy;
+    }
+    if !clock.is_simulated() {
         // Other threads may own the rest of the workers.
         std::thread::sleep(Duration::from_micros(20));
+        return Stepped::Idle;
     }
+    if !workers.iter().any(|worker| worker.borrow().schedule().is_some()) {
+        clock.pass(SIMULATED_REST);
+        return Stepped::Idle;
+    }
+    let Some(deadline) = deadline else { return Stepped::Hopeless };
+    clock.pass(deadline.saturating_duration_since(clock.now()));
+    Stepped::Idle
 }
 
 /// Waits until `look` gives something. With a deadline that has come it looks once, and steps nobody.
@@ -100,11 +143,11 @@ pub(crate) fn wait<S, O>(
     match role() {
         Role::Inside => Err(Error::WouldBlock { what: format!("waiting until {what}") }),
         Role::Owner(workers) => loop {
-            step_all(&workers, clock);
+            let stepped = step_all(&workers, clock, deadline);
             if let Some(found) = look(&mut monitor.lock()) {
                 return found;
             }
-            if clock.is_past(deadline) {
+            if clock.is_past(deadline) || stepped.is_hopeless() {
                 return Err(late());
             }
         },

@@ -6,6 +6,7 @@ mod commands;
 pub mod fabric;
 mod message;
 mod query;
+mod schedule;
 pub mod topology;
 mod worker;
 
@@ -13,4 +14,5 @@ pub use clock::Clock;
 pub use commands::{AtRest, Command, CommandLog, Install};
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 pub use query::{Ending, Failure, Lag, Query, Wake};
+pub use schedule::Schedule;
 pub use worker::{Local, Mailbox, Poke, Round, Runnable, Setup, Worker};

@@ -15,6 +15,7 @@ use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
 use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
+use super::schedule::Schedule;
 use crate::sync::{Monitor, Mutex, Unparker};
 use kpg_arena::Arena;
 use std::any::Any;
@@ -112,7 +113,7 @@ pub struct Local {
     /// What the floors above want at hand on each worker; they know its type.
     pub defaults: Box<dyn Any>,
     /// About how many updates a node may touch in one step.
-    pub quantum: usize,
+    pub quantum: Cell<usize>,
     /// Ticks without data of which an importer that nobody watches is told once.
     pub idle_tick: usize,
     /// The engine's clock.
@@ -149,6 +150,8 @@ pub struct Setup {
     pub idle_tick: usize,
     /// See [`Local::clock`].
     pub clock: Clock,
+    /// In a simulation that chooses more than what is delivered when.
+    pub schedule: Option<Rc<RefCell<Schedule>>>,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -165,6 +168,8 @@ struct Slot {
 pub struct Worker {
     local: Rc<Local>,
     fabric: AnyFabric,
+    schedule: Option<Rc<RefCell<Schedule>>>,
+    quantum: usize,
     executed: usize,
     stopped: bool,
     drain: Option<Arc<Monitor<Vec<AtRest>>>>,
@@ -182,7 +187,7 @@ pub struct Worker {
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults, quantum, idle_tick, clock } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum, idle_tick, clock, schedule } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -198,13 +203,15 @@ impl Worker {
             arena,
             engine,
             defaults,
-            quantum,
+            quantum: Cell::new(quantum),
             idle_tick,
             clock,
         });
         Worker {
             local,
             fabric,
+            schedule,
+            quantum,
             executed: 0,
             stopped: false,
             drain: None,
@@ -225,6 +232,23 @@ impl Worker {
     /// This worker's number.
     pub fn index(&self) -> usize {
         self.local.index
+    }
+
+    /// The schedule of its simulation, if it has one.
+    pub fn schedule(&self) -> Option<&Rc<RefCell<Schedule>>> {
+        self.schedule.as_ref()
+    }
+
+    /// Whether something is on its way to it.
+    pub fn has_incoming(&self) -> bool {
+        self.fabric.has_incoming()
+    }
+
+    /// Notes what happened, in a simulation's trace.
+    fn note(&self, event: impl std::hash::Hash) {
+        if let Some(schedule) = &self.schedule {
+            schedule.borrow_mut().note(event);
+        }
     }
 
     /// What its dataflows share.
@@ -250,6 +274,11 @@ impl Worker {
         }
         let _arena = self.local.arena.enter();
         self.local.clock.pass(SIMULATED_STEP);
+        if let Some(schedule) = &self.schedule {
+            let mut schedule = schedule.borrow_mut();
+            self.local.quantum.set(schedule.quantum(self.quantum));
+            schedule.note(("step", self.local.index, self.local.quantum.get()));
+        }
         self.local.stepping.set(true);
         let mut busy = self.execute_commands();
         if !self.stopped {
@@ -369,8 +398,14 @@ impl Worker {
         self.received += incoming.len() as u64;
         for item in incoming {
             match item {
-                Incoming::Message { message, .. } => self.take_message(message),
-                Incoming::Progress { entry, .. } => self.take_progress(&entry),
+                Incoming::Message { from, message } => {
+                    self.note(("message", from, message.dataflow, message.channel));
+                    self.take_message(message);
+                }
+                Incoming::Progress { from, entry } => {
+                    self.note(("progress", from, entry.len()));
+                    self.take_progress(&entry);
+                }
             }
         }
         any
@@ -431,6 +466,9 @@ impl Worker {
             }
             busy = true;
             let round = slot.dataflow.step();
+            if let Some(schedule) = &self.schedule {
+                schedule.borrow_mut().note((id, &round.changes, round.failed.is_some()));
+            }
             if !round.changes.is_empty() && self.local.peers > 1 {
                 entry.push((id, round.changes));
             }
@@ -468,6 +506,12 @@ impl Worker {
     }
 
     fn merge_on(&mut self) -> bool {
+        if let Some(schedule) = self.schedule.as_ref().filter(|_| !self.local.mergers.borrow().is_empty())
+            && schedule.borrow_mut().below(2) == 0
+        {
+            // As if others had needed the core.
+            return true;
+        }
         let Some(id) = self.local.mergers.borrow_mut().pop() else { return false };
         let Some(slot) = self.dataflows.get_mut(&id) else { return true };
         if !slot.poisoned && slot.dataflow.idle() {
