@@ -202,6 +202,7 @@ impl Engine {
         let deadline = clock.deadline(options.timeout.unwrap_or(self.shared.install_timeout));
         let mut registry = Some(registry);
         let shared = &self.shared;
+        let mut stepper = None;
         let outcome = ScopedCall::run(
             peers,
             &run,
@@ -212,7 +213,7 @@ impl Engine {
             &mut |call| {
                 match waiting::role() {
                     Role::Owner(workers) => {
-                        waiting::step_all(&workers, clock, deadline);
+                        stepper.get_or_insert_with(|| waiting::Stepper::new(workers, clock, deadline)).step();
                     }
                     _ => {
                         call.wait_until(clock.by_system(deadline));

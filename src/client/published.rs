@@ -50,12 +50,13 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         let clock = &self.query().clock;
         let deadline = clock.deadline(timeout);
         let late = || Error::Deadline { what: format!("{time:?} was complete") };
+        let (mut stepper, mut more) = (None, !clock.is_past(deadline));
         loop {
             match self.snapshot_at(time) {
                 Err(Error::NotYet { .. }) => {}
                 other => return other,
             }
-            if clock.is_past(deadline) {
+            if !more {
                 return Err(late());
             }
             match waiting::role() {
@@ -63,9 +64,7 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
                     return Err(Error::WouldBlock { what: format!("waiting until {time:?} was complete") });
                 }
                 waiting::Role::Owner(workers) => {
-                    if waiting::step_all(&workers, clock, deadline).is_hopeless() {
-                        return Err(late());
-                    }
+                    more = stepper.get_or_insert_with(|| waiting::Stepper::new(workers, clock, deadline)).step();
                 }
                 waiting::Role::Client => match self.published().wait_complete(time, clock.by_system(deadline)) {
                     Err(SnapshotError::NotYet { .. }) => return Err(late()),

@@ -43,17 +43,17 @@ impl Shared {
         match waiting::role() {
             Role::Inside => self.commands.is_executed(count),
             Role::Client => self.commands.wait_executed(count, self.clock.by_system(deadline)),
-            Role::Owner(workers) => loop {
-                if self.commands.is_executed(count) {
-                    return true;
+            Role::Owner(workers) => {
+                let mut stepper = waiting::Stepper::new(workers, &self.clock, deadline);
+                let mut more = !self.clock.is_past(deadline);
+                while !self.commands.is_executed(count) {
+                    if !more {
+                        return false;
+                    }
+                    more = stepper.step();
                 }
-                if self.clock.is_past(deadline) {
-                    return false;
-                }
-                if waiting::step_all(&workers, &self.clock, deadline).is_hopeless() {
-                    return false;
-                }
-            },
+                true
+            }
         }
     }
 

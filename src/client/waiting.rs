@@ -61,24 +61,6 @@ pub(crate) fn check_may_wait(what: &str) -> Result<(), Error> {
 /// With nothing to do, so much simulated time passes until the next look.
 const SIMULATED_REST: Duration = Duration::from_micros(100);
 
-/// What came of stepping the workers that this thread owns.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Stepped {
-    /// Some worker had something to do, or may have soon.
-    Busy,
-    /// None had.
-    Idle,
-    /// None had, nothing is on its way, nobody else can change that, and there is no deadline to wait for.
-    Hopeless,
-}
-
-impl Stepped {
-    /// Whether it is no use to wait.
-    pub(crate) fn is_hopeless(self) -> bool {
-        self == Stepped::Hopeless
-    }
-}
-
 /// Steps each of the workers once, or as a simulation's schedule says: true iff there was, or may be, something to do.
 pub(crate) fn step_round(workers: &[Rc<RefCell<Worker>>]) -> bool {
     let schedule = workers.iter().find_map(|worker| worker.borrow().schedule().cloned());
@@ -101,24 +83,40 @@ pub(crate) fn step_round(workers: &[Rc<RefCell<Worker>>]) -> bool {
     busy || workers.iter().any(|worker| worker.borrow().has_incoming())
 }
 
-/// Steps the workers once, and rests a moment if none had anything to do. Where nothing will happen by itself a
-/// simulation's time goes on to the deadline.
-pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>], clock: &Clock, deadline: Option<Instant>) -> Stepped {
-    if step_round(workers) {
-        return Stepped::Busy;
+/// Steps the workers that this thread owns, while it waits.
+pub(crate) struct Stepper<'a> {
+    workers: Vec<Rc<RefCell<Worker>>>,
+    clock: &'a Clock,
+    deadline: Option<Instant>,
+    idle: bool,
+}
+
+impl<'a> Stepper<'a> {
+    /// For a wait until then.
+    pub(crate) fn new(workers: Vec<Rc<RefCell<Worker>>>, clock: &'a Clock, deadline: Option<Instant>) -> Self {
+        Stepper { workers, clock, deadline, idle: false }
     }
-    if !clock.is_simulated() {
-        // Other threads may own the rest of the workers.
-        std::thread::sleep(Duration::from_micros(20));
-        return Stepped::Idle;
+
+    /// Steps once, and rests a moment if no worker had anything to do: false iff it is no use to wait any longer. To be
+    /// called after each look for what is waited for.
+    ///
+    /// In a simulation with a schedule nobody else does anything. So if it comes back from a look that found nothing, and
+    /// the workers are idle still, that will be so until the deadline: time goes on to that, or, if there is none, for
+    /// ever.
+    pub(crate) fn step(&mut self) -> bool {
+        if step_round(&self.workers) {
+            self.idle = false;
+        } else if !self.clock.is_simulated() {
+            // Other threads may own the rest of the workers.
+            std::thread::sleep(Duration::from_micros(20));
+        } else if !self.workers.iter().any(|worker| worker.borrow().schedule().is_some()) {
+            self.clock.pass(SIMULATED_REST);
+        } else if std::mem::replace(&mut self.idle, true) {
+            let Some(deadline) = self.deadline else { return false };
+            self.clock.pass(deadline.saturating_duration_since(self.clock.now()));
+        }
+        !self.clock.is_past(self.deadline)
     }
-    if !workers.iter().any(|worker| worker.borrow().schedule().is_some()) {
-        clock.pass(SIMULATED_REST);
-        return Stepped::Idle;
-    }
-    let Some(deadline) = deadline else { return Stepped::Hopeless };
-    clock.pass(deadline.saturating_duration_since(clock.now()));
-    Stepped::Idle
 }
 
 /// Waits until `look` gives something. With a deadline that has come it looks once, and steps nobody.
@@ -142,15 +140,18 @@ pub(crate) fn wait<S, O>(
     }
     match role() {
         Role::Inside => Err(Error::WouldBlock { what: format!("waiting until {what}") }),
-        Role::Owner(workers) => loop {
-            let stepped = step_all(&workers, clock, deadline);
-            if let Some(found) = look(&mut monitor.lock()) {
-                return found;
+        Role::Owner(workers) => {
+            let mut stepper = Stepper::new(workers, clock, deadline);
+            loop {
+                let more = stepper.step();
+                if let Some(found) = look(&mut monitor.lock()) {
+                    return found;
+                }
+                if !more {
+                    return Err(late());
+                }
             }
-            if clock.is_past(deadline) || stepped.is_hopeless() {
-                return Err(late());
-            }
-        },
+        }
         Role::Client => {
             let deadline = clock.by_system(deadline);
             let mut state = monitor.lock();
