@@ -43,7 +43,7 @@ fn service(seed: u64, workers: usize, pause: &dyn Fn()) -> Run {
         .unwrap();
     // Nobody watches it, and it lags: its input stands still, so its cap ends it.
     let (capped, still) = simulation
-        .install_capped::<u64, _, _>("capped", Some(24 << 10), |scope| {
+        .install_capped::<u64, _, _>("capped", Some(4 << 10), |scope| {
             let (input, keys) = scope.input::<u32>();
             shared.import(scope).join_core(&keys.arrange_by_self(), |k, v, ()| Some((k, v))).inspect(|_, _, _| {});
             input
@@ -53,7 +53,8 @@ fn service(seed: u64, workers: usize, pause: &dyn Fn()) -> Run {
     for round in 0..30_u64 {
         pause();
         for edge in 0..40 {
-            let (from, to) = ((round as u32 * 7 + edge) % 50, (round as u32 * 3 + edge * edge) % 50);
+            let hash = (round as u32 * 40 + edge).wrapping_mul(0x9e37_79b1);
+            let (from, to) = (hash >> 8 & 63, hash >> 20 & 63);
             edges.insert((from, to)).unwrap();
             if edge % 3 == 0 {
                 edges.remove((from, to)).unwrap();
@@ -70,7 +71,7 @@ fn service(seed: u64, workers: usize, pause: &dyn Fn()) -> Run {
             heard.push(format!("{:?}", reached.wait_past(&round, SOON).unwrap()));
         }
         simulation.pass(Duration::from_millis(3));
-        heard.push(format!("{:?} {:?}", shared.complete(), capped.error()));
+        heard.push(format!("{:?} {:?} {:?} {:?}", shared.complete(), capped.error(), capped.lags(), capped.bytes()));
     }
     heard.push(format!("{:?}", reached.wait_past(&30, SOON)));
     simulation.settle();
