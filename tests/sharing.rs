@@ -401,9 +401,8 @@ fn queries_that_nobody_watches_do_not_hear_each_tick() {
             "the source keeps its history"
         );
         // Who waits for each time hears of each.
-        let (_, probe) = engine
-            .install("watched", |scope| shared.import(scope).as_collection(|k, v| (k, v)).probe())
-            .unwrap();
+        let (_, probe) =
+            engine.install("watched", |scope| shared.import(scope).as_collection(|k, v| (k, v)).probe()).unwrap();
         for _ in 0..10 {
             let time = input.time();
             input.advance_to(time + 1).unwrap();

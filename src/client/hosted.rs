@@ -112,4 +112,3 @@ impl HostedWorker {
         self.worker.borrow().is_stopped()
     }
 }
-

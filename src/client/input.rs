@@ -507,7 +507,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
                 Err(payload) => resume_unwind(payload),
             };
             if queued == 0 {
-                let ending = Ending::Poisoned { operator: "input".to_string(), failure: Failure::from_payload(payload) };
+                let ending =
+                    Ending::Poisoned { operator: "input".to_string(), failure: Failure::from_payload(payload) };
                 if self.query.end(ending.clone()) {
                     self.commands.append(Command::End(self.dataflow, ending));
                     self.mailboxes.iter().for_each(|mailbox| mailbox.wake());

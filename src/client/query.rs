@@ -122,4 +122,3 @@ fn importers(registry: &Registry, id: DataflowId) -> Vec<DataflowId> {
     }
     all
 }
-

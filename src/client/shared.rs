@@ -74,6 +74,5 @@ impl Shared {
     }
 }
 
-
 /// A slot for one value that crosses threads.
 pub(crate) type Slot<O> = Mutex<Option<O>>;

@@ -65,7 +65,7 @@ const SIMULATED_REST: Duration = Duration::from_micros(100);
 pub(crate) fn step_round(workers: &[Rc<RefCell<Worker>>]) -> bool {
     let schedule = workers.iter().find_map(|worker| worker.borrow().schedule().cloned());
     let Some(schedule) = schedule else {
-        return workers.iter().fold(false, |busy, worker| worker.borrow_mut().step() || busy);
+        return workers.iter().filter(|worker| worker.borrow_mut().step()).count() > 0;
     };
     let order = schedule.borrow_mut().round(workers.len());
     let mut busy = false;

@@ -57,7 +57,8 @@ impl Log {
 impl CommandLog {
     /// A log that `workers` workers read.
     pub fn new(workers: usize) -> Self {
-        let log = Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false, drain: None };
+        let log =
+            Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false, drain: None };
         CommandLog { inner: Monitor::new(log) }
     }
 

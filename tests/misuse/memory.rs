@@ -83,7 +83,8 @@ fn what_is_published_counts_for_the_cap() {
     // Each time is complete before the next, so that hardly anything is held otherwise.
     let error = (0..2000).find_map(|t| {
         let fed = (0..500).try_for_each(|n| input.insert((t * 500 + n, n)));
-        let shown = fed.and_then(|()| input.advance_to(t + 1)).and_then(|()| published.wait_snapshot(&t, SOON).map(drop));
+        let shown =
+            fed.and_then(|()| input.advance_to(t + 1)).and_then(|()| published.wait_snapshot(&t, SOON).map(drop));
         shown.err()
     });
     let error = error.expect("the cap ends it");
