@@ -133,6 +133,12 @@ impl Simulated {
         while self.step() {}
     }
 
+    /// The engine, and its workers to be stepped one by one, each as far as the schedule says; calls that wait go on to
+    /// step them all.
+    pub fn into_parts(self) -> (Engine, Vec<HostedWorker>) {
+        (self.engine, self.workers)
+    }
+
     /// How much simulated time has passed.
     pub fn elapsed(&self) -> Duration {
         self.engine.clock().now().saturating_duration_since(self.start)
