@@ -1,6 +1,7 @@
 //! Operators: what dataflows are made of.
 //!
-//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join`, `reduce` (driver) and `reduce_key`
+//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join` (driver),
+//! `meet` and `history` (its work), `reduce` (driver) and `reduce_key`
 //! (algorithm), `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing between dataflows),
 //! `custom` (operators of your own). Next stop up: `client`.
 //!
@@ -28,6 +29,8 @@ mod history;
 mod importers;
 mod join;
 mod joins;
+mod meet;
+mod outbox;
 mod publish;
 mod reduce;
 mod reduce_key;
