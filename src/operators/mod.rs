@@ -29,7 +29,13 @@ mod join;
 mod joins;
 mod publish;
 mod reduce;
+mod reduce_direct;
+mod reduce_history;
 mod reduce_key;
+mod reduce_slices;
+mod reduce_sort;
+mod reduce_times;
+mod reduce_walk;
 mod total;
 mod variable;
 
