@@ -1,8 +1,8 @@
 //! Operators: what dataflows are made of.
 //!
-//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join`, `reduce` (driver) and `reduce_key`
-//! (algorithm), `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing between dataflows),
-//! `custom` (operators of your own). Next stop up: `client`.
+//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join`, `reduce` (driver), `reduce_direct`
+//! (the common key), `reduce_slices` (any other) and `reduce_key` (algorithm), `counting` (count, distinct, threshold),
+//! `variable` (loops), `publish` (sharing between dataflows), `custom` (operators of your own). Next stop up: `client`.
 //!
 //! Streams of updates and arrangements are different types, so that taking one for the other does not compile:
 //!

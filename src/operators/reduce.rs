@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! batches taken ─┐
-//! pending (key, time) ─┴▶ round: keys × interesting times (reduce_key), resumable ─▶ one output batch, up to the limit
+//! pending (key, time) ─┴▶ round: keys × interesting times, resumable ─▶ one output batch, up to the limit
+//!                             one new time over an older history: `reduce_direct`, at once; else `reduce_slices`
 //! ```
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
-//! its own output port; old output is read back, never recomputed. `reduce_key` has the per-key algorithm.
+//! its own output port; old output is read back, never recomputed; a key that
+//! is not done is the next again, with the cursors of new batches still at it. `reduce_key` has the per-key algorithm.
 #![forbid(unsafe_code)]
 
 use super::arrange::{ArrangedByKey, Writing};
@@ -235,17 +237,17 @@ where
                     }
                     Seeds::One(time) => {
                         let f = |vals: &[_], should: &mut Vec<_>| f(key, vals, should);
-                        direct.visit(&mut old, &mut had, key, time, fuel, f, &mut emit)
+                        direct.visit(&mut old, &mut had, (key, time), fuel, f, &mut emit)
                     }
                     Seeds::Many => false,
                 };
                 if !at_once {
-                    self.key.open();
+                    self.key.open(limit);
                 }
             }
             if self.key.is_open() {
                 let sources = Sources { new: &mut new, old: &mut old, had: &mut had, due: due_times };
-                if !self.key.resume(sources, key, limit, fuel, f, emit, pend) {
+                if !self.key.resume(sources, key, fuel, f, emit, pend) {
                     break false;
                 }
             }

@@ -87,13 +87,12 @@ impl<'s, 'a, 'b, V: Columnar, R: Semigroup, V2: Columnar, R2: Abelian> Direct<'s
         }
     }
 
-    /// Visits `time` alone, if that is all there is to do; true iff done.
+    /// Visits `key` at `time` alone, if that is all there is to do; true iff done.
     pub(crate) fn visit<C, D>(
         &mut self,
         old: &mut [C],
         stored: &mut [D],
-        key: Ref<'_, C::Key>,
-        time: C::Time,
+        (key, time): (Ref<'_, C::Key>, C::Time),
         fuel: &mut Fuel,
         f: impl FnOnce(&[(Ref<'a, V>, R)], &mut Vec<(V2, R2)>),
         mut emit: impl FnMut(Ref<'_, V2>, C::Time, R2),

@@ -31,6 +31,7 @@ enum Part {
 /// A key that is worked on, if any.
 pub(crate) struct Slices<V: Columnar, T, R, V2: Columnar, R2> {
     part: Part,
+    limit: Antichain<T>,
     /// Due times that are seen.
     due: usize,
     /// The last val that was seen, if the part was left.
@@ -59,6 +60,7 @@ impl<V: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Slices<
     pub(crate) fn new() -> Self {
         Slices {
             part: Part::Closed,
+            limit: Antichain::new(),
             due: 0,
             after: None,
             after_stored: None,
@@ -74,8 +76,9 @@ impl<V: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Slices<
         self.part != Part::Closed
     }
 
-    /// Begins a key.
-    pub(crate) fn open(&mut self) {
+    /// Begins a key, whose times not beyond `limit` are to be visited.
+    pub(crate) fn open(&mut self, limit: &Antichain<T>) {
+        self.limit.clone_from(limit);
         self.part = Part::Due;
         self.due = 0;
         self.after = None;
@@ -90,7 +93,6 @@ impl<V: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Slices<
         &mut self,
         mut sources: Sources<'_, N, C, D, impl Iterator<Item = T>>,
         key: Ref<'_, C::Key>,
-        limit: &Antichain<T>,
         fuel: &mut Fuel,
         f: impl for<'v> Fn(Ref<'v, C::Key>, &[(Ref<'v, V>, R)], &mut Vec<(V2, R2)>),
         mut emit: impl FnMut(Ref<'_, V2>, T, R2),
@@ -146,7 +148,7 @@ impl<V: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Slices<
                         *spare = recycled(list);
                     };
                     (
-                        work.run(limit, fuel, f, |val, time, diff| emit(val.borrow(), time, diff), &mut pend),
+                        work.run(&self.limit, fuel, f, |val, time, diff| emit(val.borrow(), time, diff), &mut pend),
                         Part::Closed,
                     )
                 }

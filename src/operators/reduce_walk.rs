@@ -28,7 +28,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Takes the cursors to `key`, and past `after` if given. They are not to be beyond the key.
+    /// Takes the cursors to `key`, and past `after` if given.
     pub(crate) fn start<'a, C: Cursor<'a>>(
         &mut self,
         cursors: &mut [C],
