@@ -36,6 +36,20 @@ pub struct ArenaConfig {
     pub per_block: bool,
     /// Back all memory by unnamed files in this directory, so that the system can write it out. None by default.
     pub backing_directory: Option<PathBuf>,
+    /// Take all pages from this NUMA node, and no other; if that has none left, or the system does not bind, allocations
+    /// fail. By default each page comes from the node of the thread that touches it first.
+    pub numa_node: Option<u32>,
+}
+
+impl ArenaConfig {
+    /// Whether the system takes pages from `numa_node`, if one is named.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn check_numa_node(&self) -> std::io::Result<()> {
+        let options = MapOptions { numa_node: self.numa_node, ..MapOptions::default() };
+        crate::map::Mapping::new(CHUNK, false, &options).map(drop)
+    }
 }
 
 impl Default for ArenaConfig {
@@ -48,6 +62,7 @@ impl Default for ArenaConfig {
             huge_pages: true,
             per_block: false,
             backing_directory: None,
+            numa_node: None,
         }
     }
 }
@@ -86,15 +101,17 @@ impl Arena {
     }
 
     fn build(config: ArenaConfig, shared: bool) -> Arena {
-        let ArenaConfig { name, cap_bytes, region_bytes, slack_bytes, huge_pages, per_block, backing_directory } =
-            config;
         let options = StoreOptions {
-            map: MapOptions { huge_pages, directory: backing_directory },
-            region_chunks: region_bytes.div_ceil(CHUNK).max(1),
-            slack: slack_bytes,
-            per_block,
+            map: MapOptions {
+                huge_pages: config.huge_pages,
+                directory: config.backing_directory,
+                numa_node: config.numa_node,
+            },
+            region_chunks: config.region_bytes.div_ceil(CHUNK).max(1),
+            slack: config.slack_bytes,
+            per_block: config.per_block,
         };
-        Arena { inner: Inner::leak(name, cap_bytes, options, shared) }
+        Arena { inner: Inner::leak(config.name, config.cap_bytes, options, shared) }
     }
 
     pub(crate) fn inner(&self) -> &Inner {

@@ -17,7 +17,12 @@ pub(crate) struct MapOptions {
     pub(crate) huge_pages: bool,
     /// Back mappings by unnamed files in this directory.
     pub(crate) directory: Option<PathBuf>,
+    /// Pages come from this NUMA node only.
+    pub(crate) numa_node: Option<u32>,
 }
+
+/// NUMA nodes that a set of them has room for.
+const NODES: usize = 1024;
 
 /// A piece of address space, aligned to 2 MiB.
 #[derive(Debug)]
@@ -44,6 +49,9 @@ impl Mapping {
             // no huge pages; nothing depends on it.
             unsafe { libc::madvise(mapping.base.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
         }
+        if let Some(node) = options.numa_node {
+            mapping.bind(node)?;
+        }
         if guard {
             // SAFETY: the last page of the range that we have just mapped, to which no reference exists.
             let rc = unsafe {
@@ -55,6 +63,26 @@ impl Mapping {
             }
         }
         Ok(mapping)
+    }
+
+    /// Has the system take its pages, none of which was touched yet, from one NUMA node.
+    fn bind(&self, node: u32) -> io::Result<()> {
+        let mut nodes = [0u64; NODES / 64];
+        let word = nodes.get_mut(node as usize / 64).ok_or(io::ErrorKind::InvalidInput)?;
+        *word = 1 << (node % 64);
+        // SAFETY: the range is ours, and mbind changes no content; it reads `nodes`, which has the bits that we say.
+        let rc = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.base.as_ptr(),
+                self.bytes,
+                libc::MPOL_BIND,
+                nodes.as_ptr(),
+                NODES as libc::c_ulong,
+                0 as libc::c_uint,
+            )
+        };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Where it begins.
@@ -159,7 +187,10 @@ mod tests {
     #[test]
     fn mappings_are_aligned_and_writable() {
         let directory = Some(std::env::temp_dir());
-        for options in [MapOptions { huge_pages: true, directory: None }, MapOptions { huge_pages: false, directory }] {
+        for options in [
+            MapOptions { huge_pages: true, ..MapOptions::default() },
+            MapOptions { directory, ..MapOptions::default() },
+        ] {
             for bytes in [page_bytes(), 3 * page_bytes(), layout::CHUNK, 2 * layout::CHUNK] {
                 let mapping = Mapping::new(bytes, true, &options).unwrap();
                 assert_eq!(mapping.base().addr().get() % layout::CHUNK, 0);
@@ -177,6 +208,13 @@ mod tests {
     #[test]
     fn what_the_system_refuses_is_an_error() {
         assert!(Mapping::new(1 << 47, false, &MapOptions::default()).is_err());
+        // Where the system binds at all, it binds to a node that is there, and to no other.
+        let bound = |node| Mapping::new(1 << 21, false, &MapOptions { numa_node: Some(node), ..MapOptions::default() });
+        match bound(0) {
+            Ok(mapping) => drop(mapping),
+            Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)), "{error}"),
+        }
+        assert!(bound(NODES as u32 - 1).is_err() && bound(NODES as u32).is_err());
         let nowhere = MapOptions { directory: Some("/nonexistent".into()), ..MapOptions::default() };
         assert!(Mapping::new(page_bytes(), false, &nowhere).is_err());
     }

@@ -17,11 +17,19 @@ pub struct Config {
     workers: Option<usize>,
     cores: Option<Vec<usize>>,
     pinned: bool,
+    numa_bound: bool,
     pub(super) arena: ArenaConfig,
     pub(super) merge_policy: MergePolicy,
     pub(super) quantum: usize,
     pub(super) idle_tick: usize,
     pub(super) install_timeout: Duration,
+}
+
+fn numa_error(worker: usize, why: &str) -> Error {
+    Error::Config(format!(
+        "worker {worker}'s memory cannot be bound to the NUMA node of its core: {why}; pin the workers, or leave \
+         Config::numa_bound out"
+    ))
 }
 
 impl Default for Config {
@@ -30,6 +38,7 @@ impl Default for Config {
             workers: None,
             cores: None,
             pinned: true,
+            numa_bound: false,
             arena: ArenaConfig::default(),
             merge_policy: MergePolicy::default(),
             quantum: QUANTUM as usize,
@@ -56,6 +65,13 @@ impl Config {
     /// none is.
     pub fn pinned(mut self, pinned: bool) -> Self {
         self.pinned = pinned;
+        self
+    }
+    /// Whether each worker's memory comes from the NUMA node of its core and no other. Without it a page comes from the
+    /// node of whoever touches it first, which is mostly its worker; another node helps out where one is full. Needs
+    /// pinned workers, and a system that binds: else the engine does not start, and says why.
+    pub fn numa_bound(mut self, bound: bool) -> Self {
+        self.numa_bound = bound;
         self
     }
     /// The most bytes that each worker's arena holds live; a query that asks for more ends with an error.
@@ -100,6 +116,22 @@ impl Config {
     pub(super) fn worker_count(&self) -> usize {
         let named = || self.cores.as_ref().map(Vec::len);
         self.workers.or_else(named).unwrap_or_else(topology::usable_cores)
+    }
+
+    /// How the arena of a worker on `core` behaves.
+    ///
+    /// # Errors
+    /// If it is to be bound to the core's NUMA node, and that cannot be.
+    pub(super) fn arena_of(&self, index: usize, core: Option<CoreId>) -> Result<ArenaConfig, Error> {
+        let mut arena = ArenaConfig { name: format!("worker {index}"), ..self.arena.clone() };
+        if self.numa_bound {
+            let node = core.and_then(topology::numa_node);
+            let node =
+                node.ok_or_else(|| numa_error(index, "it is not pinned, or the system does not say its node"))?;
+            arena.numa_node = Some(node);
+            arena.check_numa_node().map_err(|error| numa_error(index, &error.to_string()))?;
+        }
+        Ok(arena)
     }
 
     /// The core that each worker is pinned to.

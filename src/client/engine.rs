@@ -14,10 +14,11 @@ use super::waiting::{self, Role};
 use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
+use crate::runtime::topology::CoreId;
 use crate::runtime::{Clock, Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox};
 use crate::runtime::{ProgressEntry, Schedule, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
-use kpg_arena::{Arena, ArenaConfig};
+use kpg_arena::Arena;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -37,19 +38,22 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn prepare(config: &Config, clock: Clock, unparkers: &[crate::sync::Unparker]) -> Arc<Shared> {
-    let workers = config.worker_count();
+fn prepare(
+    config: &Config,
+    cores: &[Option<CoreId>],
+    clock: Clock,
+    unparkers: &[crate::sync::Unparker],
+) -> Result<Arc<Shared>, Error> {
     let mailboxes: Arc<[Arc<Mailbox>]> = unparkers.iter().map(|unparker| Worker::mailbox(unparker.clone())).collect();
-    let arenas =
-        (0..workers).map(|index| Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() }));
-    Arc::new(Shared {
-        commands: Arc::new(CommandLog::new(workers)),
+    let arenas = cores.iter().enumerate().map(|(index, core)| Ok(Arena::new(config.arena_of(index, *core)?)));
+    Ok(Arc::new(Shared {
+        commands: Arc::new(CommandLog::new(cores.len())),
         mailboxes,
-        arenas: arenas.collect(),
+        arenas: arenas.collect::<Result<_, Error>>()?,
         registry: Mutex::new(Registry::default()),
         clock,
         install_timeout: config.install_timeout,
-    })
+    }))
 }
 
 impl Engine {
@@ -87,7 +91,7 @@ impl Engine {
     pub fn start_hosted(config: Config) -> Result<(Engine, Vec<WorkerSeed>), Error> {
         let cores = config.check()?;
         let ends = fabric::threads::<Envelope, ProgressEntry>(cores.len());
-        let shared = prepare(&config, Clock::system(), ends[0].unparkers());
+        let shared = prepare(&config, &cores, Clock::system(), ends[0].unparkers())?;
         let engine = unique();
         let seeds = ends.into_iter().zip(cores).enumerate().map(|(index, (end, core))| WorkerSeed {
             fabric: Box::new(end),
@@ -114,9 +118,9 @@ impl Engine {
         seed: u64,
         schedule: Option<Rc<RefCell<Schedule>>>,
     ) -> Result<(Engine, Vec<HostedWorker>), Error> {
-        let count = config.check()?.len();
-        let ends = fabric::simulation::<Envelope, ProgressEntry>(count, seed);
-        let shared = prepare(&config, Clock::simulated(), ends[0].unparkers());
+        let none = vec![None; config.check()?.len()];
+        let ends = fabric::simulation::<Envelope, ProgressEntry>(none.len(), seed);
+        let shared = prepare(&config, &none, Clock::simulated(), ends[0].unparkers())?;
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
             let setup = SeedSetup::new(&shared, engine, index, &config);

@@ -18,6 +18,12 @@ pub fn pin(core: CoreId) -> bool {
     core_affinity::set_for_current(core)
 }
 
+/// The NUMA node that a core belongs to; nothing where the system does not say.
+pub fn numa_node(core: CoreId) -> Option<u32> {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{}", core.id)).ok()?;
+    entries.flatten().find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
+}
+
 /// How many threads run at the same time here: at least 1.
 pub fn usable_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |count| count.get())
