@@ -212,6 +212,30 @@ fn a_worker_sleeps_until_the_others_have_built() {
     early.join().unwrap();
 }
 
+/// Memory bound to a node needs pinned workers; where the system binds, the engine runs with it.
+#[test]
+fn memory_bound_to_nodes() {
+    let start = |config: Config| Engine::start(config.workers(1).numa_bound(true));
+    assert!(
+        matches!(start(Config::default().pinned(false)), Err(Error::Config(text)) if text.contains("pin the workers"))
+    );
+    match start(Config::default()) {
+        Ok(engine) => {
+            let (_, (mut input, mut sub)) = engine
+                .install("bound", |scope| {
+                    let (input, numbers) = scope.input::<u64>();
+                    (input, numbers.count().subscribe())
+                })
+                .unwrap();
+            input.insert(7).unwrap();
+            input.advance_to(1).unwrap();
+            assert_eq!(sub.wait_past(&0, SOON).unwrap(), [((7, 1), 0, 1)]);
+            engine.shutdown(SOON).unwrap();
+        }
+        Err(error) => assert!(matches!(&error, Error::Config(text) if text.contains("NUMA")), "{error}"),
+    }
+}
+
 /// A core that is not there, or is named twice; more workers than cores; and one that is.
 #[test]
 fn cores() {
