@@ -72,7 +72,13 @@ fn at(round: u64) -> Coords {
 }
 
 impl Replica {
-    fn new(fabric: ThreadFabric<(u64, u64), (u64, Changes)>, ghost: &Ghost, rounds: u64, parks: bool, mutant: Mutant) -> Self {
+    fn new(
+        fabric: ThreadFabric<(u64, u64), (u64, Changes)>,
+        ghost: &Ghost,
+        rounds: u64,
+        parks: bool,
+        mutant: Mutant,
+    ) -> Self {
         let peers = fabric.peers();
         let mut tracker = Tracker::new(graph());
         let births = if mutant == Mutant::BornAlone { 1 } else { peers as i64 };

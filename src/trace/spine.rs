@@ -21,8 +21,9 @@
 
 use super::merge::{Merge, MergeBatch};
 use super::policy::MergePolicy;
+use super::published_list::BatchList;
+use super::queue::Queue;
 use crate::order::Antichain;
-use std::collections::VecDeque;
 
 /// The sizes of a trace, for those who watch.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +82,8 @@ fn class(weight: usize) -> usize {
 pub struct Spine<B: MergeBatch> {
     policy: MergePolicy,
     entries: Vec<Entry<B>>,
-    queue: VecDeque<B>,
+    // Persistent, so that publishing shares it.
+    queue: Queue<B>,
     // Weight admitted so far.
     admitted: u64,
     // Fuel a class has left, or owes if negative.
@@ -96,7 +98,7 @@ impl<B: MergeBatch> Spine<B> {
         Spine {
             policy,
             entries: Vec::new(),
-            queue: VecDeque::new(),
+            queue: Queue::new(),
             admitted: 0,
             budgets: Vec::new(),
             upper: lower.clone(),
@@ -110,6 +112,10 @@ impl<B: MergeBatch> Spine<B> {
     /// All batches, oldest first.
     pub fn batches(&self) -> impl Iterator<Item = &B> {
         self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter())
+    }
+    /// The list of batches as it is now, for other threads. Cost: O(log n) of n batches.
+    pub fn list(&self) -> BatchList<B> {
+        BatchList::new(self.entries.iter().flat_map(Entry::batches).cloned().collect(), self.queue.clone())
     }
     /// The batches up to `upper`, oldest first; nothing, if none ends there. Cost: linear in the entries and the result.
     pub fn batches_through(&self, upper: &Antichain<B::Time>) -> Option<Vec<B>> {
@@ -131,19 +137,24 @@ impl<B: MergeBatch> Spine<B> {
         out.extend(self.queue.iter().take(index + 1).cloned());
         Some(out)
     }
-    /// The batches after `lower`, oldest first; nothing, if it is no bound here.
+    /// The batches after `lower`, oldest first; nothing, if it is no bound here. Cost: a search of the queue, and linear in
+    /// the entries and the result.
     pub fn batches_after(&self, lower: &Antichain<B::Time>) -> Option<Vec<B>> {
         if *lower == self.upper {
             return Some(Vec::new());
         }
-        // The bound is usually a late one: look from the end.
+        // The bound is usually a late one: look at the queue first. Bounds form a chain.
         let index = self.queue.partition_point(|b| !lower.before_equal(b.lower()));
         if self.queue.get(index).is_some_and(|b| b.lower() == lower) {
             return Some(self.queue.range(index..).cloned().collect());
         }
-        let mut out: Vec<B> = self.batches().skip_while(|b| b.lower() != lower).cloned().collect();
-        out.shrink_to_fit();
-        (!out.is_empty()).then_some(out)
+        let entries = self.entries.iter().flat_map(Entry::batches).skip_while(|b| b.lower() != lower);
+        let mut out: Vec<B> = entries.cloned().collect();
+        if out.is_empty() {
+            return None;
+        }
+        out.extend(self.queue.iter().cloned());
+        Some(out)
     }
 
     /// Appends a batch, and pays for merging: admits what `cut` admits and works on open merges. True iff the list of
@@ -230,14 +241,19 @@ impl<B: MergeBatch> Spine<B> {
             stats.updates += batch.len();
             stats.bytes += batch.bytes();
         }
-        for entry in &self.entries {
-            if let Entry::Merging(merging) = entry {
-                stats.open_merges += 1;
-                stats.merge_debt += merging.merger.remaining();
-            }
-        }
-        stats.merge_debt += self.queue.iter().take_while(|b| b.upper().before_equal(cut)).map(weight).sum::<usize>();
+        stats.open_merges = self.entries.iter().filter(|entry| matches!(entry, Entry::Merging(_))).count();
+        stats.merge_debt = self.merge_debt(cut);
         stats
+    }
+
+    /// Fuel that merges need which could run now. Cost: linear in the entries and in what waits for admission.
+    pub fn merge_debt(&self, cut: &Antichain<B::Time>) -> usize {
+        let open = self.entries.iter().map(|entry| match entry {
+            Entry::Merging(merging) => merging.merger.remaining(),
+            Entry::Single(..) => 0,
+        });
+        let waiting = self.queue.iter().take_while(|b| b.upper().before_equal(cut)).map(weight);
+        open.chain(waiting).sum()
     }
 
     fn admissible(&self, cut: &Antichain<B::Time>) -> bool {
