@@ -5,9 +5,10 @@
 //! setting it wakes them all.
 #![forbid(unsafe_code)]
 
+use super::clock::Clock;
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
-use crate::sync::Mutex;
+use crate::sync::{Counter, Mutex};
 use kpg_arena::OutOfMemory;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -118,10 +119,18 @@ pub struct Query {
     pub id: DataflowId,
     /// The name it was installed under.
     pub name: String,
+    /// All its bytes: those it holds for itself and those of what it publishes. They have its cap.
+    pub all: kpg_arena::Tag,
     /// The bytes it holds for itself.
     pub private: kpg_arena::Tag,
     /// The bytes of what it publishes.
     pub shared: kpg_arena::Tag,
+    /// Steps of its nodes, on all workers.
+    pub steps: Counter,
+    /// The clock of its engine.
+    pub clock: Clock,
+    /// The cap it was installed with.
+    cap: Option<usize>,
     state: Mutex<State>,
 }
 
@@ -131,6 +140,8 @@ struct State {
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
     lags: BTreeMap<(u64, usize), Lag>,
+    /// What importers that lag keep of what this query publishes, by importer, offer and worker.
+    kept_by: BTreeMap<(DataflowId, u64, usize), usize>,
 }
 
 /// What a query keeps of one worker's part of another query's arrangement, because it lags.
@@ -152,12 +163,17 @@ impl fmt::Debug for Query {
 
 impl Query {
     /// A query that runs.
-    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>) -> Arc<Query> {
+    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>, clock: Clock) -> Arc<Query> {
+        let all = kpg_arena::Tag::with_cap(name, cap_bytes);
         Arc::new(Query {
             id,
             name: name.to_string(),
-            private: kpg_arena::Tag::with_cap(name, cap_bytes),
-            shared: kpg_arena::Tag::new(format!("{name} (published)")),
+            private: all.part(name),
+            shared: all.part(format!("{name} (published)")),
+            all,
+            steps: Counter::default(),
+            clock,
+            cap: cap_bytes,
             state: Mutex::new(State::default()),
         })
     }
@@ -170,7 +186,7 @@ impl Query {
     /// Notes what the query keeps of arrangement `offer` on a worker.
     ///
     /// # Errors
-    /// If that, with what it keeps elsewhere and the bytes it holds for itself, is beyond its cap.
+    /// If that, with what it keeps elsewhere and its own bytes, published ones included, is beyond its cap.
     pub fn report_lag(&self, offer: u64, worker: usize, lag: Lag) -> Result<(), Failure> {
         let mut state = self.state.lock();
         if lag.bytes == 0 {
@@ -180,14 +196,30 @@ impl Query {
         let text = format!("it keeps {} bytes of {:?} from {} on", lag.bytes, lag.source, lag.since);
         state.lags.insert((offer, worker), lag);
         let kept: usize = state.lags.values().map(|lag| lag.bytes).sum();
-        let own = self.private.live_bytes();
-        match self.private.cap_bytes() {
+        let own = self.all.live_bytes();
+        match self.cap {
             Some(cap) if kept + own > cap => Err(Failure::OutOfMemory(format!(
                 "its lag goes beyond its cap: {text}, in all {kept} bytes beside {own} of its own, the cap is {cap}: \
                  advance its inputs, or let them follow"
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Notes how much of what this query publishes is kept only because `importer` lags: it is on that one's account, and
+    /// this query's cap is so much higher meanwhile. It comes down again no faster than the memory is given back.
+    pub fn note_kept(&self, importer: DataflowId, offer: u64, worker: usize, bytes: usize) {
+        let Some(cap) = self.cap else { return };
+        let mut state = self.state.lock();
+        let place = (importer, offer, worker);
+        if bytes == 0 {
+            state.kept_by.remove(&place);
+        } else {
+            state.kept_by.insert(place, bytes);
+        }
+        let with_kept = cap.saturating_add(state.kept_by.values().sum());
+        let raised = self.all.cap_bytes().unwrap_or(cap).min(self.all.live_bytes());
+        self.all.set_cap(Some(with_kept.max(raised)));
     }
 
     /// What it keeps of others' arrangements because it lags.
