@@ -4,8 +4,9 @@
 //! updates ─▶ Batcher ─ seal ─▶ batch_from_sorted ─▶ OrdBatch ─▶ TraceWriter ─▶ Spine ─▶ TraceHandle ─▶ Cursor
 //!                                                                    └─▶ Published ─▶ Snapshot, import
 //! ```
-//! In the order of reading: `traits` (what operators know), `layers`, `cursor`, `builder`, `batcher`, `merge`, `spine`,
-//! `handle`, `writer`, `published`, `snapshot`, and `wrap`, the views that copy nothing. Knows no operators.
+//! In the order of reading: `traits` (what operators know), `layers`, `cursor`, `builder`, `batcher`, `merge`, `queue`,
+//! `published_list`, `spine`, `handle`, `writer`, `published`, `snapshot`, and `wrap`, the views that copy nothing. Knows no
+//! operators.
 #![forbid(unsafe_code)]
 
 mod batcher;
@@ -23,6 +24,8 @@ mod list;
 mod merge;
 mod policy;
 mod published;
+mod published_list;
+mod queue;
 mod readers;
 mod snapshot;
 mod spine;
@@ -41,6 +44,7 @@ pub use list::CursorList;
 pub use merge::{Merge, MergeBatch, Merger, SealBatch};
 pub use policy::MergePolicy;
 pub use published::{Published, Shard, WeakPublished, shard_of};
+pub use published_list::BatchList;
 pub use snapshot::Snapshot;
 pub use spine::{Spine, TraceStats};
 pub use traits::{Batch, Cursor, Delivery, Ref, Trace};

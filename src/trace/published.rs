@@ -5,13 +5,15 @@
 //! worker 1 ── replace ──▶ [ batches, since, upper ]
 //! ```
 //! Only a shard's worker replaces it: when it inserts a batch (with the old upper), when a merge ends, when the
-//! frontier at the arrangement's output port has moved. Batches, since and upper are never seen apart. Before:
-//! `writer`, `hold`. Next stop: `snapshot`.
+//! frontier at the arrangement's output port has moved. Batches, since and upper are never seen apart. A
+//! replacement copies O(log n) of the list, and nothing of it when just the upper has moved. Before: `writer`,
+//! `published_list`, `hold`. Next stop: `snapshot`.
 #![forbid(unsafe_code)]
 
 use super::Batch;
 use super::hold::{Hold, Holds, ImportHold, SnapshotError};
 use super::layers::start;
+use super::published_list::BatchList;
 use super::snapshot::Snapshot;
 use crate::order::{Antichain, Timestamp};
 use crate::sync::{ArcCell, Monitor, Mutex};
@@ -28,7 +30,7 @@ pub fn shard_of<K: Columnar>(key: K::Ref<'_>, peers: usize) -> usize {
 /// What one worker has published.
 pub struct Shard<B: Batch> {
     /// The batches, oldest first; the last ones may lie beyond `upper`.
-    pub batches: Arc<[B]>,
+    pub batches: BatchList<B>,
     /// Where it was committed to fold when this was published.
     pub since: Antichain<B::Time>,
     /// What is not beyond this frontier is complete.
@@ -56,7 +58,7 @@ impl<B: Batch> Shared<B> {
     pub fn commit(&self, worker: usize, since: Antichain<B::Time>) -> Antichain<B::Time> {
         self.holds.commit(worker, since)
     }
-    pub fn replace(&self, worker: usize, batches: Arc<[B]>, since: Antichain<B::Time>, upper: Antichain<B::Time>) {
+    pub fn replace(&self, worker: usize, batches: BatchList<B>, since: Antichain<B::Time>, upper: Antichain<B::Time>) {
         self.shards[worker].store(Arc::new(Shard { batches, since, upper }));
         self.holds.advance_default(|| self.complete());
         self.notify(false);
@@ -112,7 +114,7 @@ impl<B: Batch> Published<B> {
     }
     /// An arrangement of which none of `peers` workers has published anything.
     pub fn new(peers: usize) -> Self {
-        let shard = || Shard { batches: Arc::new([]), since: start(), upper: start() };
+        let shard = || Shard { batches: BatchList::empty(), since: start(), upper: start() };
         let shared = Shared {
             shards: (0..peers).map(|_| ArcCell::new(Arc::new(shard()))).collect(),
             holds: Arc::new(Holds::new(peers)),

@@ -4,10 +4,10 @@
 use super::hold::Hold;
 use super::list::CursorList;
 use super::published::shard_of;
+use super::published_list::BatchList;
 use super::{Batch, Cursor};
 use crate::order::{DiffOverflow, PartialOrder, Semigroup};
 use kpg_columnar::Columnar;
-use std::sync::Arc;
 
 /// A val and how many there are of it.
 type Counted<B> = (<B as Batch>::Val, <B as Batch>::Diff);
@@ -16,12 +16,12 @@ type Accumulated<B> = Result<Counted<B>, DiffOverflow>;
 /// A published arrangement as of one time. It keeps its batches, and holds its time until dropped.
 pub struct Snapshot<B: Batch> {
     time: B::Time,
-    shards: Vec<Arc<[B]>>,
+    shards: Vec<BatchList<B>>,
     _hold: Hold<B::Time>,
 }
 
 impl<B: Batch> Snapshot<B> {
-    pub(super) fn new(time: B::Time, shards: Vec<Arc<[B]>>, hold: Hold<B::Time>) -> Self {
+    pub(super) fn new(time: B::Time, shards: Vec<BatchList<B>>, hold: Hold<B::Time>) -> Self {
         Snapshot { time, shards, _hold: hold }
     }
     /// Its time.
@@ -75,7 +75,7 @@ impl<B: Batch> Snapshot<B> {
     }
 }
 
-fn cursor<B: Batch>(batches: &[B]) -> CursorList<'_, B::Cursor<'_>> {
+fn cursor<B: Batch>(batches: &BatchList<B>) -> CursorList<'_, B::Cursor<'_>> {
     CursorList::new(batches.iter().filter(|b| !b.is_empty()).map(Batch::cursor).collect())
 }
 

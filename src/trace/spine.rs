@@ -26,6 +26,8 @@ mod denied;
 use self::denied::{Denied, granted};
 use super::merge::{Merge, MergeBatch};
 use super::policy::MergePolicy;
+use super::published_list::BatchList;
+use super::queue::Queue;
 use crate::order::Antichain;
 use std::collections::VecDeque;
 
@@ -92,8 +94,10 @@ fn class(weight: usize) -> usize {
 pub struct Spine<B: MergeBatch> {
     policy: MergePolicy,
     entries: Vec<Entry<B>>,
-    // Each with the weight that had been queued up to it, itself included.
-    queue: VecDeque<(B, u64)>,
+    // Persistent, so that publishing shares it.
+    queue: Queue<B>,
+    // For each batch in the queue, the weight that had been queued up to it, itself included.
+    queued_through: VecDeque<u64>,
     // Weight queued so far.
     queued: u64,
     // Weight admitted so far.
@@ -113,7 +117,8 @@ impl<B: MergeBatch> Spine<B> {
         Spine {
             policy,
             entries: Vec::new(),
-            queue: VecDeque::new(),
+            queue: Queue::new(),
+            queued_through: VecDeque::new(),
             queued: 0,
             admitted: 0,
             open_debt: 0,
@@ -129,7 +134,11 @@ impl<B: MergeBatch> Spine<B> {
     }
     /// All batches, oldest first.
     pub fn batches(&self) -> impl Iterator<Item = &B> {
-        self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter().map(|(batch, _)| batch))
+        self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter())
+    }
+    /// The list of batches as it is now, for other threads. Cost: O(log n) of n batches.
+    pub fn list(&self) -> BatchList<B> {
+        BatchList::new(self.entries.iter().flat_map(Entry::batches).cloned().collect(), self.queue.clone())
     }
     /// The batches up to `upper`, oldest first; nothing, if none ends there. Cost: linear in the entries and the result.
     pub fn batches_through(&self, upper: &Antichain<B::Time>) -> Option<Vec<B>> {
@@ -144,26 +153,31 @@ impl<B: MergeBatch> Spine<B> {
             }
         }
         // Bounds form a chain.
-        let index = self.queue.partition_point(|(b, _)| !upper.before_equal(b.upper()));
-        if self.queue.get(index)?.0.upper() != upper {
+        let index = self.queue.partition_point(|b| !upper.before_equal(b.upper()));
+        if self.queue.get(index)?.upper() != upper {
             return None;
         }
-        out.extend(self.queue.iter().take(index + 1).map(|(batch, _)| batch.clone()));
+        out.extend(self.queue.iter().take(index + 1).cloned());
         Some(out)
     }
-    /// The batches after `lower`, oldest first; nothing, if it is no bound here.
+    /// The batches after `lower`, oldest first; nothing, if it is no bound here. Cost: a search of the queue, and linear in
+    /// the entries and the result.
     pub fn batches_after(&self, lower: &Antichain<B::Time>) -> Option<Vec<B>> {
         if *lower == self.upper {
             return Some(Vec::new());
         }
-        // The bound is usually a late one: look from the end.
-        let index = self.queue.partition_point(|(b, _)| !lower.before_equal(b.lower()));
-        if self.queue.get(index).is_some_and(|(b, _)| b.lower() == lower) {
-            return Some(self.queue.range(index..).map(|(batch, _)| batch.clone()).collect());
+        // The bound is usually a late one: look at the queue first. Bounds form a chain.
+        let index = self.queue.partition_point(|b| !lower.before_equal(b.lower()));
+        if self.queue.get(index).is_some_and(|b| b.lower() == lower) {
+            return Some(self.queue.range(index..).cloned().collect());
         }
-        let mut out: Vec<B> = self.batches().skip_while(|b| b.lower() != lower).cloned().collect();
-        out.shrink_to_fit();
-        (!out.is_empty()).then_some(out)
+        let entries = self.entries.iter().flat_map(Entry::batches).skip_while(|b| b.lower() != lower);
+        let mut out: Vec<B> = entries.cloned().collect();
+        if out.is_empty() {
+            return None;
+        }
+        out.extend(self.queue.iter().cloned());
+        Some(out)
     }
 
     /// Appends a batch, and pays for merging: admits what `cut` admits and works on open merges. True iff the list of
@@ -184,11 +198,12 @@ impl<B: MergeBatch> Spine<B> {
         // Two for one, so that a queue that may be admitted shrinks.
         let mut credit = 2 * weight(&batch) as isize + 1;
         self.queued += weight(&batch) as u64;
-        self.queue.push_back((batch, self.queued));
+        self.queued_through.push_back(self.queued);
+        self.queue.push_back(batch);
         self.denied.turn();
         let mut changed = false;
         while credit > 0 && self.admissible(cut) {
-            credit -= self.queue.front().map_or(0, |(batch, _)| weight(batch)) as isize;
+            credit -= self.queue.front().map_or(0, weight) as isize;
             changed |= self.admit(since);
         }
         changed
@@ -235,8 +250,9 @@ impl<B: MergeBatch> Spine<B> {
                 self.open_debt -= merging.merger.remaining();
             }
         }
-        while self.entries.is_empty() && self.queue.front().is_some_and(|(batch, _)| over(batch.upper())) {
-            forgotten = self.queue.pop_front().map(|(batch, _)| batch.upper().clone());
+        while self.entries.is_empty() && self.queue.front().is_some_and(|batch| over(batch.upper())) {
+            forgotten = self.queue.pop_front().map(|batch| batch.upper().clone());
+            self.queued_through.pop_front();
         }
         match forgotten {
             Some(lower) => {
@@ -266,9 +282,9 @@ impl<B: MergeBatch> Spine<B> {
     /// the queue, O(1) if nothing waits in it.
     pub fn debt(&self, cut: &Antichain<B::Time>) -> usize {
         // Bounds form a chain.
-        let admitted = self.queue.partition_point(|(batch, _)| batch.upper().before_equal(cut));
+        let admitted = self.queue.partition_point(|batch| batch.upper().before_equal(cut));
         let queued = match (admitted.checked_sub(1), self.queue.front()) {
-            (Some(last), Some((first, through))) => self.queue[last].1 - (through - weight(first) as u64),
+            (Some(last), Some(first)) => self.queued_through[last] - (self.queued_through[0] - weight(first) as u64),
             _ => 0,
         };
         self.open_debt + queued as usize
@@ -279,7 +295,7 @@ impl<B: MergeBatch> Spine<B> {
     }
 
     fn admissible(&self, cut: &Antichain<B::Time>) -> bool {
-        self.queue.front().is_some_and(|(b, _)| b.upper().before_equal(cut))
+        self.queue.front().is_some_and(|b| b.upper().before_equal(cut))
     }
 
     /// Moves the oldest batch of the queue to the entries; it pays each class.
@@ -305,7 +321,8 @@ impl<B: MergeBatch> Spine<B> {
 
     /// Moves the oldest batch of the queue to the entries; its weight.
     fn take_in(&mut self) -> usize {
-        let (batch, _) = self.queue.pop_front().expect("admissible");
+        let batch = self.queue.pop_front().expect("admissible");
+        self.queued_through.pop_front();
         let weight = weight(&batch);
         self.admitted += weight as u64;
         self.entries.push(Entry::Single(batch, self.admitted));
@@ -431,6 +448,7 @@ impl<B: MergeBatch> Spine<B> {
             batch.check_invariants();
         }
         assert_eq!(lower, &self.upper);
+        assert_eq!(self.queue.len(), self.queued_through.len());
         let remaining = self.entries.iter().map(|entry| match entry {
             Entry::Merging(merging) => merging.merger.remaining(),
             Entry::Single(..) => 0,

@@ -9,6 +9,7 @@ use super::layers::start;
 use super::merge::MergeBatch;
 use super::policy::MergePolicy;
 use super::published::{Published, Shared};
+use super::published_list::BatchList;
 use super::readers::Readers;
 use super::spine::{Spine, TraceStats};
 use crate::order::Antichain;
@@ -32,6 +33,8 @@ struct Publication<B: MergeBatch> {
     worker: usize,
     // The frontier at the arrangement's output port, as far as it was told.
     upper: Antichain<B::Time>,
+    // What is shown; nothing, if the spine's list has changed since.
+    list: Option<BatchList<B>>,
     // Keeps the trace; its since and cut are empty, for holds speak for those who read what is published.
     _trace: TraceHandle<B>,
 }
@@ -77,7 +80,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             shared.minted.borrow_mut().mint(batch.upper(), batch.bytes(), &shared.committed.borrow());
             shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
             self.forget(&shared);
-            self.show(&shared);
+            self.show(&shared, true);
         }
     }
 
@@ -95,7 +98,7 @@ impl<B: MergeBatch> TraceWriter<B> {
         let (cut, mut changed) = (shared.cut(), false);
         let more = shared.spine.borrow_mut().work(fuel, &cut, &mut || self.commit(&shared), &mut changed);
         if changed {
-            self.show(&shared);
+            self.show(&shared, true);
         }
         more
     }
@@ -108,8 +111,8 @@ impl<B: MergeBatch> TraceWriter<B> {
             let trace = TraceHandle::register(shared.clone(), Antichain::new(), Antichain::new());
             let published = sync::Arc::downgrade(published.shared());
             let upper = start::<B::Time>();
-            self.publication = Some(Publication { published, worker, upper, _trace: trace });
-            self.show(&shared);
+            self.publication = Some(Publication { published, worker, upper, list: None, _trace: trace });
+            self.show(&shared, true);
         }
     }
 
@@ -127,8 +130,8 @@ impl<B: MergeBatch> TraceWriter<B> {
         if publication.upper != *upper {
             publication.upper = upper.clone();
             let shared = self.shared.upgrade().expect("a publication keeps its trace");
-            self.forget(&shared);
-            self.show(&shared);
+            let changed = self.forget(&shared);
+            self.show(&shared, changed);
         }
     }
 
@@ -172,20 +175,25 @@ impl<B: MergeBatch> TraceWriter<B> {
         self.forgetful = true;
     }
 
-    fn forget(&self, shared: &TraceBox<B>) {
-        if self.forgetful {
-            let since = self.commit(shared);
-            let cut = shared.cut();
-            shared.spine.borrow_mut().forget(&since, &cut);
+    /// True iff the list of batches changed.
+    fn forget(&self, shared: &TraceBox<B>) -> bool {
+        if !self.forgetful {
+            return false;
         }
+        let since = self.commit(shared);
+        let cut = shared.cut();
+        shared.spine.borrow_mut().forget(&since, &cut)
     }
 
-    /// Replaces what is published.
-    fn show(&self, shared: &TraceBox<B>) {
-        if let Some(publication) = &self.publication
+    /// Replaces what is published; by the same list again, unless the spine's has `changed`. Cost: O(log n) of n batches.
+    fn show(&mut self, shared: &TraceBox<B>, changed: bool) {
+        if let Some(publication) = &mut self.publication
             && let Some(published) = publication.published.upgrade()
         {
-            let batches = shared.spine.borrow().batches().cloned().collect();
+            if changed {
+                publication.list = None;
+            }
+            let batches = publication.list.get_or_insert_with(|| shared.spine.borrow().list()).clone();
             let since = shared.committed.borrow().clone();
             published.replace(publication.worker, batches, since, publication.upper.clone());
         }
@@ -198,3 +206,6 @@ impl<B: MergeBatch> TraceWriter<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -273,7 +273,7 @@ fn the_debt_is_kept_and_not_counted_anew() {
     for time in 0..400u64 {
         let cut = Antichain::from_elem(time.saturating_sub(random(&mut state) % 50));
         spine.insert(batch(&mut key, (random(&mut state) % 200) as usize, time), &cut, &mut || start());
-        let queued = spine.queue.iter().filter(|(b, _)| b.upper().before_equal(&cut)).map(|(b, _)| weight(b));
+        let queued = spine.queue.iter().filter(|b| b.upper().before_equal(&cut)).map(weight);
         assert_eq!(spine.debt(&cut), spine.open_debt + queued.sum::<usize>());
         // As the open merges have it.
         spine.check_invariants();
