@@ -45,6 +45,8 @@ impl<T: Clone> Queue<T> {
         self.len
     }
     pub fn push_back(&mut self, item: T) {
+        #[cfg(test)]
+        tests::note_copy();
         self.len += 1;
         let mut last = Root { rank: 0, tree: Tree::Leaf(item) };
         // The carry of a binary counter.

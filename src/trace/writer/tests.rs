@@ -91,6 +91,13 @@ fn what_is_shown_is_the_list_and_stays_as_it_was() {
             let shown = outline(shard.batches.iter());
             assert_eq!(shown, outline(reader.batches().0.iter()));
             assert_eq!((shard.batches.len(), shard.batches.is_empty()), (shown.len(), shown.is_empty()));
+            if !shown.is_empty() {
+                let index = usize::from(count) % shown.len();
+                let after = reader.batches_after(&shown[index].0).map(|(batches, _)| outline(batches.iter()));
+                assert_eq!(after.as_deref(), Some(&shown[index..]));
+                let through = reader.batches_through(&shown[index].1).map(|batches| outline(batches.iter()));
+                assert_eq!(through.as_deref(), Some(&shown[..=index]));
+            }
             seen.push((shard, shown));
         }
         drop((writer, reader, published));
