@@ -242,3 +242,79 @@ fn ten_thousand_handles_leave_nothing() {
     assert!(start.elapsed() < SOON / 4, "two thousand ticks took {:?}", start.elapsed());
     query.retire().unwrap();
 }
+
+/// A query that keeps an arrangement of `(scattered(n), n)`, and feeds it in pieces.
+struct Kept {
+    query: Query,
+    input: Input<u64, (u64, u64)>,
+    probe: Probe<u64>,
+    published: Published<u64, u64>,
+    time: u64,
+}
+
+/// Keys that no encoding makes short.
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl Kept {
+    fn install(engine: &Engine, name: &str) -> Kept {
+        let (query, (input, probe, published)) = engine
+            .install(name, |scope| {
+                let (input, numbers) = scope.input::<(u64, u64)>();
+                let arranged = numbers.arrange_by_key();
+                (input, arranged.as_collection(|k, _| k).probe(), arranged.publish())
+            })
+            .unwrap();
+        Kept { query, input, probe, published, time: 0 }
+    }
+    fn feed(&mut self, numbers: std::ops::Range<u64>, diff: i64) {
+        numbers.for_each(|n| self.input.update((scattered(n), n), diff).unwrap());
+        self.time += 1;
+        self.input.advance_to(self.time).unwrap();
+        self.probe.wait_past(&(self.time - 1), SOON).unwrap();
+    }
+}
+
+/// A merge is never needed for truth: where memory is short it waits, its query goes on and answers right, and what has
+/// come apart is merged once there is room.
+#[test]
+fn a_merge_that_gets_no_memory_waits() {
+    quiet();
+    let cap = 32 << 20;
+    let engine = Engine::start(config().workers(1).arena_cap(cap)).unwrap();
+    let (count, step) = (200_000, 2_000);
+    let mut kept = Kept::install(&engine, "kept");
+    (0..count).step_by(step).for_each(|n| kept.feed(n..n + step as u64, 1));
+    eventually("it is merged", || live(&engine) < 24 * count as usize);
+    let merged = live(&engine);
+    let mut ballast = Kept::install(&engine, "ballast");
+    let mut next = 0;
+    // Its own merges soon wait too.
+    while live(&engine) < cap - (2 << 20) {
+        ballast.feed(next..next + step as u64, 1);
+        next += step as u64;
+    }
+    // All but the last step's keys go; what is left beside the ballast is too little to merge these with those.
+    let (last, gone) = (count - step as u64, 48_000);
+    (0..gone).step_by(step).for_each(|n| kept.feed(n..n + step as u64, -1));
+    let snapshot = kept.published.wait_snapshot(&(kept.time - 1), SOON).unwrap();
+    for n in (0..count).step_by(997) {
+        let want = (n >= gone).then_some((n, 1));
+        assert_eq!(snapshot.get(&scattered(n)).last(), want, "{n}");
+    }
+    drop(snapshot);
+    let Kept { query, input, probe, published, .. } = ballast;
+    query.retire().unwrap();
+    drop((input, probe, published));
+    (gone..last).step_by(step).for_each(|n| kept.feed(n..n + step as u64, -1));
+    // What goes and comes: each batch is a chance to merge.
+    for _ in 0..100 {
+        kept.feed(0..step as u64, 1);
+        kept.feed(0..step as u64, -1);
+    }
+    eventually("it is merged at last", || live(&engine) < merged / 2);
+    let snapshot = kept.published.wait_snapshot(&(kept.time - 1), SOON).unwrap();
+    assert_eq!(snapshot.get(&scattered(last - 1)).count(), 0);
+    assert_eq!(snapshot.get(&scattered(last)).last(), Some((last, 1)));
+}
