@@ -10,6 +10,7 @@
 
 mod batcher;
 mod builder;
+#[cfg(any(test, feature = "check"))]
 #[doc(hidden)]
 pub mod check;
 mod compare;
