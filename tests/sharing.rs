@@ -3,6 +3,8 @@
 
 use kpg::prelude::*;
 use kpg::runtime::Failure;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -176,6 +178,59 @@ fn stages_yield_and_lose_nothing() {
     let total: i64 = counts.wait_past(&0, SOON).unwrap().iter().map(|((_, count), _, diff)| count * diff).sum();
     assert_eq!(total, 500 * 200 * 20);
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+}
+
+/// A million updates from one step, or a thousand that a stage turns into a million, are more than a turn's work: a worker's
+/// step passes on a bounded part of them, and what is left holds the frontier.
+#[test]
+fn a_stage_yields_inside_a_message_and_a_dataflow_after_a_turn() {
+    // A turn is four quanta; each stage that is fed once more before it stops adds a message.
+    let bound = 8 * kpg::dataflow::QUANTUM as u64;
+    for expand in [1u64, 1_000] {
+        let [mapped, made, passed] = [0; 3].map(|zero| Arc::new(AtomicU64::new(zero)));
+        let (engine, mut seeds) = Engine::start_hosted(Config::default().workers(1).pinned(false)).unwrap();
+        let worker = seeds.remove(0).start();
+        let (_, (mut input, probe)) = engine
+            .install("large messages", |scope| {
+                let (input, numbers) = scope.input::<u64>();
+                let large = numbers.unary::<u64, i64>("one message", move |input, output, _| {
+                    while let Some((token, chunk)) = input.next() {
+                        let mut session = output.session(&token);
+                        for (n, time, diff) in chunk.iter() {
+                            (0..1_000_000 / expand).for_each(|i| session.give(n + i, time, diff));
+                        }
+                    }
+                    false
+                });
+                let counting = |counter: &Arc<AtomicU64>| {
+                    let counter = counter.clone();
+                    move |by| counter.fetch_add(by, Relaxed)
+                };
+                let (mapped, made, passed) = (counting(&mapped), counting(&made), counting(&passed));
+                let mapping = large.map(move |n| n + mapped(1).min(1));
+                let many = mapping.flat_map(move |n| {
+                    made(expand);
+                    (0..expand).map(move |i| n + i)
+                });
+                let passing = many.filter(|n| n > 0).inspect(move |_, _, _| _ = passed(1));
+                (input, passing.probe())
+            })
+            .unwrap();
+        input.insert(1).unwrap();
+        input.advance_to(1).unwrap();
+        let mut before = [0; 3];
+        loop {
+            worker.step();
+            let now = [&mapped, &made, &passed].map(|counter| counter.load(Relaxed));
+            assert!((0..3).all(|i| now[i] - before[i] <= bound), "{before:?} to {now:?} in one step");
+            before = now;
+            if probe.is_past(&0) {
+                break;
+            }
+        }
+        assert_eq!(passed.load(Relaxed), 1_000_000);
+        engine.shutdown(SOON).unwrap();
+    }
 }
 
 /// Shutting down lets what was put in come through first.

@@ -113,25 +113,29 @@ impl<C: Payload> Consumer<C> for PortQueue<C> {
 
 /// Something that runs inside a producer's step.
 pub(crate) trait Stage {
-    /// Passes on what is queued while there is fuel, at least one message; true iff none is left.
+    /// Passes on what is queued while there is fuel, at least a part of one message; true iff none is left.
     fn run(&mut self) -> bool;
     /// Has the producers of what is queued hold their stamps.
     fn hold_origins(&self);
 }
 
-/// A stage that does one thing to each message.
+/// A stage that does one thing to each message; what `each` gives back of a message is queued again before all others.
 pub(crate) struct EachMessage<C, F> {
     pub(crate) queue: Rc<StageQueue<C>>,
     pub(crate) each: F,
 }
 
-impl<C: Payload, F: FnMut(Stamp, C)> Stage for EachMessage<C, F> {
+impl<C: Payload, F: FnMut(&Stamp, C) -> Option<C>> Stage for EachMessage<C, F> {
     fn run(&mut self) -> bool {
         let core = self.queue.core.clone();
         while let Some((stamp, origin, payload)) = self.queue.pop() {
             *core.origin.borrow_mut() = Some(origin);
-            (self.each)(stamp, payload);
-            core.origin.borrow_mut().take();
+            let rest = (self.each)(&stamp, payload);
+            let origin = core.origin.borrow_mut().take();
+            if let Some(rest) = rest {
+                let origin = origin.expect("put there before the stage ran");
+                self.queue.queue.borrow_mut().push_front((stamp, origin, rest));
+            }
             core.spend_on_stages(1);
             if core.stage_fuel.get() <= 0 {
                 return self.queue.queue.borrow().is_empty();

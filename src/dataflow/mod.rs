@@ -16,6 +16,7 @@ mod updates;
 pub use capability::{Capability, CapabilitySet, NotHeld, Token};
 pub(crate) use core::Core;
 pub use core::Stamp;
+pub(crate) use edge::Outlet;
 pub use edge::Payload;
 pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, SharedHandle, TakeHold};
 pub(crate) use node::{Closure, Node};

@@ -22,11 +22,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Node steps that one quantum of a dataflow takes at most.
+/// Node steps that a dataflow takes at most before others get their turn.
 const STEPS: usize = 64;
 
-/// Updates that stages may pass on before others get their turn.
-const STAGE_QUANTA: isize = 4;
+/// Quanta of updates that its nodes and stages may spend before that.
+const TURN: isize = 4;
 
 pub(crate) struct NodeSlot {
     pub(crate) name: String,
@@ -57,6 +57,8 @@ pub(crate) struct Dataflow {
     closed: Vec<u32>,
     unpropagated: bool,
     failed: bool,
+    // In updates, of this turn.
+    spent: isize,
     imported_by: Vec<Box<dyn FnOnce()>>,
 }
 
@@ -91,6 +93,7 @@ impl Dataflow {
             // Each port hears once of the frontier it is born with: that of a port which no source reaches never moves.
             unpropagated: true,
             failed: false,
+            spent: 0,
             imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
         };
         // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
@@ -119,14 +122,15 @@ impl Dataflow {
         let stages = &mut self.stages;
         core.running.set(Running::Node(node));
         let _tag = self.install.query.private.enter();
+        let quantum = core.local.quantum as isize;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut fuel = Fuel(core.local.quantum as isize);
+            let mut fuel = Fuel(quantum);
             let again = logic.step(&mut fuel);
-            run_stages(&core, stages);
-            again
+            (again, quantum - fuel.0 + run_stages(&core, stages))
         }));
         match outcome {
-            Ok(again) => {
+            Ok((again, spent)) => {
+                self.spent += spent;
                 core.running.set(Running::Nothing);
                 if again {
                     core.nodes.insert(node);
@@ -153,7 +157,8 @@ impl Dataflow {
         let stages = &mut self.stages;
         let _tag = self.install.query.private.enter();
         match catch_unwind(AssertUnwindSafe(|| run_stages(&core, stages))) {
-            Ok(()) => {
+            Ok(spent) => {
+                self.spent += spent;
                 core.running.set(Running::Nothing);
                 self.commit();
                 Ok(())
@@ -277,7 +282,11 @@ impl Dataflow {
     }
 
     fn run(&mut self) -> Result<(), Ending> {
+        self.spent = 0;
         for _ in 0..STEPS {
+            if self.spent > TURN * self.core.local.quantum as isize {
+                break;
+            }
             if !self.core.stages.is_empty() {
                 self.resume_stages()?;
                 continue;
@@ -301,9 +310,10 @@ impl Dataflow {
     }
 }
 
-/// Runs stages in the order of their numbers for a quantum; the producers of what is left hold its stamps.
-fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
-    core.stage_fuel.set(STAGE_QUANTA * core.local.quantum as isize);
+/// Runs stages in the order of their numbers for a turn; the producers of what is left hold its stamps. How much it spent.
+fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) -> isize {
+    let turn = TURN * core.local.quantum as isize;
+    core.stage_fuel.set(turn);
     while let Some(stage) = core.stages.pop() {
         core.running.set(Running::Stage(stage));
         let stage_of = &mut stages[stage as usize].1;
@@ -316,6 +326,7 @@ fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) {
         }
     }
     core.stages.for_each(|stage| stages[stage as usize].1.hold_origins());
+    turn - core.stage_fuel.get()
 }
 
 /// A time of the root scope as one of a scope inside it.

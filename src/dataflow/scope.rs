@@ -214,10 +214,23 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
         name: &str,
         mut each: impl FnMut(&Stamp, C, &Outlet<C2>) + 'static,
     ) -> Stream<'s, T, C2> {
+        self.stage_in_parts(name, move |stamp, payload, outlet| {
+            each(stamp, payload, outlet);
+            None
+        })
+    }
+
+    /// As `stage`, where `each` may give back what it has not come to yet of a message: it gets that next, when others
+    /// have had their turn.
+    pub(crate) fn stage_in_parts<C2: Payload>(
+        &self,
+        name: &str,
+        mut each: impl FnMut(&Stamp, C, &Outlet<C2>) -> Option<C> + 'static,
+    ) -> Stream<'s, T, C2> {
         let outlet = Outlet::new();
-        self.add_stage(name, {
+        self.add_stage_in_parts(name, {
             let outlet = outlet.clone();
-            move |stamp, payload| each(&stamp, payload, &outlet)
+            move |stamp: &Stamp, payload| each(stamp, payload, &outlet)
         });
         Stream { scope: self.scope.clone(), outlet, sources: self.sources.clone() }
     }
@@ -234,7 +247,7 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
         let maxima = scope.maxima();
         self.add_stage(name, {
             let outlet = outlet.clone();
-            move |stamp: Stamp, payload| {
+            move |stamp: &Stamp, payload| {
                 let stamp: Stamp = stamp.elements().iter().filter_map(|t| summary.apply(t, &maxima)).collect();
                 outlet.push(&stamp, each(payload));
             }
@@ -244,7 +257,14 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
     }
 
     /// A stage that ends here, or sends on by itself.
-    pub(crate) fn add_stage(&self, name: &str, each: impl FnMut(Stamp, C) + 'static) {
+    pub(crate) fn add_stage(&self, name: &str, mut each: impl FnMut(&Stamp, C) + 'static) {
+        self.add_stage_in_parts(name, move |stamp: &Stamp, payload| {
+            each(stamp, payload);
+            None
+        });
+    }
+
+    fn add_stage_in_parts(&self, name: &str, each: impl FnMut(&Stamp, C) -> Option<C> + 'static) {
         let build = &self.scope.build;
         build.add_stage(name, |index| {
             let queue = StageQueue::new(&build.core, index);
@@ -270,7 +290,11 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
                 stream.outlet.add(queue.clone());
             }
             let outlet = outlet.clone();
-            Box::new(EachMessage { queue, each: move |stamp: Stamp, payload| outlet.push(&stamp, payload) })
+            let each = move |stamp: &Stamp, payload| {
+                outlet.push(stamp, payload);
+                None
+            };
+            Box::new(EachMessage { queue, each })
         });
         let sources = minimal(streams.iter().flat_map(|s| s.sources.iter().copied()));
         Stream { scope, outlet, sources: Rc::new(sources) }.gathered()
@@ -420,9 +444,9 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
         stream.add_stage("exchange", move |stamp, payload| {
             route(payload, &mut |to, part| {
                 if to == index {
-                    sending.push(&stamp, receive(part));
+                    sending.push(stamp, receive(part));
                 } else {
-                    core.count_stamp(sending.location, &stamp, 1);
+                    core.count_stamp(sending.location, stamp, 1);
                     let payload = Box::new((stamp.clone(), part));
                     let envelope = crate::runtime::Envelope { dataflow: core.id, channel, payload };
                     core.local.outgoing.borrow_mut().push((to, envelope));

@@ -4,7 +4,7 @@
 //! touches each update once. Closures read data through `Columnar::Ref`: plain values by value, others by reference.
 #![forbid(unsafe_code)]
 
-use crate::dataflow::{OutputPort, Scope, Stamp, Stamped, Stream, Updates};
+use crate::dataflow::{Core, Outlet, OutputPort, Scope, Stamp, Stamped, Stream, Updates};
 use crate::order::{Abelian, DiffOverflow, Multiply, Product, Semigroup, Timestamp};
 use crate::progress::Summary;
 use kpg_columnar::{Column, Columnar};
@@ -33,9 +33,34 @@ pub(crate) fn owned<D: Columnar, T: Timestamp, R: Semigroup>(chunk: Chunk<D, T, 
     })
 }
 
-/// Updates that one message holds at most, where an operator makes many at once: what a stage does to one is not
-/// interrupted.
+/// About how many updates a message holds at most, whoever makes it: what a stage does to one message of updates is not
+/// interrupted, save where it makes many of each.
 const MESSAGE: usize = 4096;
+
+/// What a stage has made of the update in hand and those before it.
+struct Made<'o, D: Columnar, T: Timestamp, R: Semigroup> {
+    updates: Updates<D, T, R>,
+    /// That of the update in hand.
+    time: T,
+    stamp: &'o Stamp,
+    outlet: &'o Outlet<Chunk<D, T, R>>,
+    core: &'o Core,
+}
+
+impl<D: Columnar, T: Timestamp, R: Semigroup> Made<'_, D, T, R> {
+    fn push(&mut self, datum: D::Ref<'_>, diff: R) {
+        self.updates.push(datum, self.time, diff);
+        if self.updates.len() == MESSAGE {
+            self.send();
+        }
+    }
+    fn send(&mut self) {
+        self.core.spend_on_stages(self.updates.len());
+        if !self.updates.is_empty() {
+            self.outlet.push(self.stamp, Rc::new(std::mem::take(&mut self.updates)));
+        }
+    }
+}
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> OutputPort<T, Chunk<D, T, R>> {
     /// Sends updates in messages of bounded size.
@@ -72,6 +97,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         self.stream.scope.clone()
     }
 
+    /// A stage that makes of each message one message at most. Messages are small, so it need not stop inside one.
     fn each<D2: Columnar, R2: Semigroup>(
         &self,
         name: &str,
@@ -80,12 +106,41 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         let core = self.stream.scope.build.core.clone();
         Collection::new(self.stream.stage(name, move |stamp, chunk: Chunk<D, T, R>, outlet| {
             let mut out = Updates::default();
-            let taken = chunk.len();
+            core.spend_on_stages(chunk.len());
             f(owned(chunk), &mut out);
-            core.spend_on_stages(taken.max(out.len()));
             if !out.is_empty() {
                 outlet.push(stamp, Rc::new(out));
             }
+        }))
+    }
+
+    /// A stage that makes any number of updates of each. It stops between two of them when the quantum is over, and what it
+    /// makes leaves in messages of bounded size.
+    fn each_many<D2: Columnar, R2: Semigroup>(
+        &self,
+        name: &str,
+        f: impl Fn(D::Ref<'_>, R, &mut Made<'_, D2, T, R2>) + 'static,
+    ) -> Collection<'s, T, D2, R2> {
+        let core = self.stream.scope.build.core.clone();
+        let mut done = 0;
+        Collection::new(self.stream.stage_in_parts(name, move |stamp, chunk: Chunk<D, T, R>, outlet| {
+            let mut made = Made { updates: Updates::default(), time: T::minimum(), stamp, outlet, core: &core };
+            while done < chunk.len() {
+                let (data, time, diff) = chunk.get(done);
+                done += 1;
+                made.time = time;
+                f(data, diff, &mut made);
+                core.spend_on_stages(1);
+                if core.stage_fuel.get() <= made.updates.len() as isize {
+                    break;
+                }
+            }
+            made.send();
+            if done < chunk.len() {
+                return Some(chunk);
+            }
+            done = 0;
+            None
         }))
     }
 
@@ -115,12 +170,8 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         &self,
         f: impl Fn(D::Ref<'_>) -> I + 'static,
     ) -> Collection<'s, T, D2, R> {
-        self.each("flat_map", move |updates, out| {
-            for (data, time, diff) in updates.iter() {
-                for datum in f(data) {
-                    out.push(datum.borrow(), time, diff);
-                }
-            }
+        self.each_many("flat_map", move |data, diff, made| {
+            f(data).into_iter().for_each(|d| made.push(d.borrow(), diff))
         })
     }
 
@@ -159,19 +210,18 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
     where
         R: Multiply<R2>,
     {
-        self.each("explode", move |updates, out| {
-            for (data, time, diff) in updates.iter() {
-                for (datum, factor) in f(data) {
-                    let diff = diff.multiply(factor).unwrap_or_else(|| DiffOverflow::raise());
-                    out.push(datum.borrow(), time, diff);
-                }
+        self.each_many("explode", move |data, diff, made| {
+            for (datum, factor) in f(data) {
+                made.push(datum.borrow(), diff.multiply(factor).unwrap_or_else(|| DiffOverflow::raise()));
             }
         })
     }
 
     /// Calls `f` with each update, in the order in which they come by here; not consolidated.
     pub fn inspect(&self, f: impl Fn(D::Ref<'_>, T, R) + 'static) -> Self {
+        let core = self.stream.scope.build.core.clone();
         Collection::new(self.stream.stage("inspect", move |stamp, chunk: Chunk<D, T, R>, outlet| {
+            core.spend_on_stages(chunk.len());
             for (data, time, diff) in chunk.iter() {
                 f(data, time, diff);
             }
