@@ -22,11 +22,8 @@ pub mod client;
 pub mod dataflow;
 #[cfg(not(loom))]
 pub mod operators;
-#[cfg(not(loom))]
 pub mod order;
-#[cfg(not(loom))]
 pub mod progress;
-#[cfg(not(loom))]
 pub mod runtime;
 pub mod sync;
 #[cfg(not(loom))]

@@ -71,7 +71,7 @@ pub(crate) use mutants::{Kept, bound, mutant, with_mutant};
 mod mutants {
     use std::cell::Cell;
     use std::mem::ManuallyDrop;
-    use std::ops::Deref;
+    use std::ops::{Deref, DerefMut};
 
     std::thread_local! {
         static BROKEN: Cell<Option<&'static str>> = const { Cell::new(None) };
@@ -115,6 +115,12 @@ mod mutants {
         type Target = T;
         fn deref(&self) -> &T {
             &self.0
+        }
+    }
+
+    impl<T> DerefMut for Kept<T> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.0
         }
     }
 
