@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.."
 # Package, and which of its tests are models. What is added to the engine's shared parts is added here.
 models=(
     "kpg sync"
+    "kpg protocol"
     "kpg-arena loom"
 )
 
@@ -38,7 +39,7 @@ fi
 
 for entry in "${models[@]}"; do
     read -r package filter <<<"$entry"
-    printf '\n==> %s s: models of %s, %s\n' "$SECONDS" "$package" "${1:-full}"
+    printf '\n==> %s s: models of %s, %s, %s\n' "$SECONDS" "$package" "$filter" "${1:-full}"
     run=(cargo test --profile loom --locked --package "$package" --lib)
     list=$("${run[@]}" "$filter" -- --list)
     all=$(grep -c ': test$' <<<"$list" || true)
@@ -48,5 +49,6 @@ for entry in "${models[@]}"; do
         exit 1
     fi
     "${run[@]}" "$filter"
-    printf '==> %s s: %s: %s tests, of which %s are mutants that were rejected\n' "$SECONDS" "$package" "$all" "$mutants"
+    printf '==> %s s: %s, %s: %s tests, of which %s are mutants that were rejected\n' "$SECONDS" "$package" "$filter" \
+        "$all" "$mutants"
 done

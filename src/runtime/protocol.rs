@@ -16,7 +16,7 @@
 use super::fabric::{Fabric, Incoming, ThreadFabric, threads};
 use crate::order::{Antichain, Coords, Product, Timestamp};
 use crate::progress::{Graph, GraphBuilder, Location, ScopeId, Summary, Tracker};
-use crate::sync::Kept;
+use crate::sync::{Kept, bound};
 use std::sync::{Arc, Mutex};
 
 type Time = Product<u64, u32>;
@@ -72,7 +72,13 @@ fn at(round: u64) -> Coords {
 }
 
 impl Replica {
-    fn new(fabric: ThreadFabric<(u64, u64), (u64, Changes)>, ghost: &Ghost, rounds: u64, parks: bool, mutant: Mutant) -> Self {
+    fn new(
+        fabric: ThreadFabric<(u64, u64), (u64, Changes)>,
+        ghost: &Ghost,
+        rounds: u64,
+        parks: bool,
+        mutant: Mutant,
+    ) -> Self {
         let peers = fabric.peers();
         let mut tracker = Tracker::new(graph());
         let births = if mutant == Mutant::BornAlone { 1 } else { peers as i64 };
@@ -242,12 +248,12 @@ fn protocol_two_workers() {
 
 #[test]
 fn protocol_two_workers_that_park() {
-    model(2, 1, Some(2), Life::Whole, Mutant::None);
+    model(2, 1, bound(2, Some(3)), Life::Whole, Mutant::None);
 }
 
 #[test]
 fn protocol_three_workers() {
-    model(3, 2, Some(2), Life::Looks(1), Mutant::None);
+    model(3, 2, bound(2, Some(3)), Life::Looks(1), Mutant::None);
 }
 
 #[test]

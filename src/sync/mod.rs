@@ -33,9 +33,9 @@ pub use cell::ArcCell;
 pub use monitor::{Monitor, MonitorGuard};
 pub use mutex::{Mutex, MutexGuard};
 pub use parker::{Parker, Unparker};
-#[cfg(all(test, loom))]
-pub(crate) use shim::Kept;
 pub use scoped::{Entered, Outcome, ScopedCall};
+#[cfg(all(test, loom))]
+pub(crate) use shim::{Kept, bound};
 
 /// A number that no other call in this process has given.
 #[cfg(not(loom))]
