@@ -253,7 +253,7 @@ fn protocol_two_workers_that_park() {
 
 #[test]
 fn protocol_three_workers() {
-    model(3, 2, bound(2, Some(3)), Life::Looks(1), Mutant::None);
+    model(3, 2, Some(2), Life::Looks(1), Mutant::None);
 }
 
 #[test]
