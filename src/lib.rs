@@ -10,7 +10,7 @@
 //! - [`dataflow`]: streams, ports, capabilities, nodes and stages
 //! - [`trace`]: batches, the spine that merges them, handles, snapshots
 //! - [`operators`]: what dataflows are made of
-//! - [`client`]: engine, inputs, subscriptions, published arrangements
+//! - [`client`]: engine, inputs, subscriptions, published arrangements; [`simulation`]
 //!
 //! A module imports only those above it in this list. Where bytes live is the package `kpg-arena`, how values lie
 //! `kpg-columnar`, here as [`columnar`].
@@ -33,7 +33,7 @@ pub use kpg_arena as arena;
 pub use kpg_columnar as columnar;
 
 #[cfg(not(loom))]
-pub use client::Error;
+pub use client::{Error, simulation};
 
 /// What a program that embeds kpg needs.
 #[cfg(not(loom))]

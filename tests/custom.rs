@@ -148,6 +148,14 @@ fn notifications_come_in_order() {
     let changes = sums.wait_past(&19, SOON).unwrap();
     assert_eq!(changes, [(1, 0, 1), (3, 2, 1), (5, 4, 1), (9, 8, 1)]);
     assert_eq!(*heard.lock().unwrap(), [0, 1, 2, 3, 4, 5, 8, 9]);
+    // Half of a time's updates are there, the other half may still come: nobody is told.
+    input.update_at(30, 30, 1).unwrap();
+    input.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(heard.lock().unwrap().len(), 8);
+    input.update_at(12, 30, 1).unwrap();
+    input.advance_to(31).unwrap();
+    assert_eq!(sums.wait_past(&30, SOON).unwrap(), [(42, 30, 1)]);
 }
 
 /// Two inputs: what comes on either is sent on as it comes, at the times it bears.

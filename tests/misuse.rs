@@ -11,6 +11,8 @@
 mod capabilities;
 #[path = "misuse/common.rs"]
 mod common;
+#[path = "misuse/deadlines.rs"]
+mod deadlines;
 #[path = "misuse/ends.rs"]
 mod ends;
 #[path = "misuse/idle_inputs.rs"]

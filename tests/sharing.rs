@@ -24,10 +24,12 @@ fn a_stream_shows_what_changes_from_now_on() {
                 (input, numbers.probe(), numbers.publish_stream())
             })
             .unwrap();
+        // Whoever came before knows when a round is complete in what is published.
+        let (_, mut early) = engine.install("early", |scope| stream.import(scope).subscribe()).unwrap();
         for round in 0..50u64 {
             input.insert(round).unwrap();
             input.advance_to(round + 1).unwrap();
-            probe.wait_past(&round, SOON).unwrap();
+            assert_eq!(early.wait_past(&round, SOON).unwrap(), [(round, round, 1)]);
         }
         let (query, mut changes) = engine.install("late", |scope| stream.import(scope).subscribe()).unwrap();
         for round in 50..60u64 {
@@ -42,7 +44,10 @@ fn a_stream_shows_what_changes_from_now_on() {
             expected.extend([(round - 50, round, -1), (round, round, 1)]);
         }
         assert_eq!(late, expected, "at {workers} workers");
-        // What was complete before is no part of it, but for rounds that were just about to be.
+        // What was complete long before is no part of it: whole rounds from one on, of which the last few may be.
+        let (before, _) = got.split_at(got.len() - expected.len());
+        let first = 50 - before.len() as u64;
+        assert!(before.iter().copied().eq((first..50).map(|round| (round, round, 1))), "{before:?}");
         assert!(got.len() <= expected.len() + 4, "{} changes at {workers} workers", got.len());
         query.retire().unwrap();
         // No history: what is kept does not grow with what has been put in.
@@ -233,6 +238,39 @@ fn a_stage_yields_inside_a_message_and_a_dataflow_after_a_turn() {
     }
 }
 
+/// Time passes over an arrangement that has nothing pending: it mints no batch, and its readers take no step.
+#[test]
+fn an_idle_arrangement_mints_no_batch() {
+    let deliveries = Arc::new(AtomicU64::new(0));
+    let engine = engine(1);
+    let (_, (mut idle, mut busy, probe)) = engine
+        .install("idle", |scope| {
+            let (idle, numbers) = scope.input::<u64>();
+            let (busy, others) = scope.input::<u64>();
+            let mut reader = scope.operator("reader");
+            let mut batches = reader.input_arranged(&numbers.arrange_by_self());
+            let (_, nothing) = reader.output::<u64, i64>();
+            let count = deliveries.clone();
+            reader.build(move |_| {
+                while batches.next().is_some() {
+                    count.fetch_add(1, Relaxed);
+                }
+                false
+            });
+            (idle, busy, nothing.concat(&others).probe())
+        })
+        .unwrap();
+    idle.insert(1).unwrap();
+    for time in 0..1_000 {
+        busy.insert(time).unwrap();
+        idle.advance_to(time + 1).unwrap();
+        busy.advance_to(time + 1).unwrap();
+        probe.wait_past(&time, SOON).unwrap();
+    }
+    assert_eq!(deliveries.load(Relaxed), 1);
+    engine.shutdown(SOON).unwrap();
+}
+
 /// Shutting down lets what was put in come through first.
 #[test]
 fn shutdown_drains() {
@@ -251,4 +289,162 @@ fn shutdown_drains() {
     assert!(report.drained);
     assert_eq!(sums.wait_past(&0, SOON).unwrap().len(), 10);
     assert_eq!(input.insert(1), Err(Error::Shutdown));
+}
+
+/// What a subscription handed over can be read in the arrangements below it until it hands over more: in its own
+/// dataflow, and in one that imports. Without a hold that history is folded away.
+#[test]
+fn a_subscription_that_holds_keeps_what_it_hands_over_readable() {
+    for workers in 1..=2 {
+        let engine = engine(workers);
+        let (_, (mut input, probe, shared, mut plain, mut own)) = engine
+            .install("source", |scope| {
+                let (input, data) = scope.input::<(u64, u64)>();
+                let arranged = data.arrange_by_key();
+                let shared = arranged.publish();
+                let out = arranged.as_collection(|k, v| (k, v));
+                (input, out.probe(), shared.clone(), out.subscribe(), out.subscribe_holding(&[&shared]))
+            })
+            .unwrap();
+        let (_, mut imported) = engine
+            .install("importer", |scope| {
+                shared.import(scope).as_collection(|k, v| (k, v)).subscribe_holding(&[&shared])
+            })
+            .unwrap();
+        // At time t key t % 4 has the one val t in place of t - 4.
+        let mut feed = |times: std::ops::Range<u64>| {
+            for t in times {
+                input.insert((t % 4, t)).unwrap();
+                if t >= 4 {
+                    input.remove((t % 4, t - 4)).unwrap();
+                }
+                input.advance_to(t + 1).unwrap();
+                probe.wait_past(&t, SOON).unwrap();
+            }
+        };
+        let check = |t: u64| {
+            let snapshot = shared.snapshot_at(&t).unwrap_or_else(|error| panic!("at {t}: {error}"));
+            let vals: Vec<_> = snapshot.iter().map(|(k, v, diff)| ((k, v), diff)).collect();
+            let mut expected: Vec<_> = (t.saturating_sub(3)..=t).map(|u| ((u % 4, u), 1)).collect();
+            expected.sort_unstable();
+            let mut vals = vals;
+            vals.sort_unstable();
+            assert_eq!(vals, expected, "at {t}");
+        };
+        let folded = |t: u64| matches!(shared.snapshot_at(&t), Err(kpg::Error::Compacted { .. }));
+        feed(0..200);
+        for sub in [&mut own, &mut imported] {
+            let through = sub.wait_past(&5, SOON).unwrap();
+            assert!(!through.is_empty());
+        }
+        plain.wait_past(&199, SOON).unwrap();
+        (0..=5).for_each(check);
+        for sub in [&mut own, &mut imported] {
+            sub.wait_past(&120, SOON).unwrap();
+        }
+        // A take that hands over nothing new lets nothing go.
+        assert!(own.wait_past(&100, SOON).unwrap().is_empty());
+        feed(200..400);
+        (6..=120).for_each(check);
+        // The holds went along.
+        assert!(folded(4), "history before the last take is kept");
+        imported.poll().unwrap();
+        own.poll().unwrap();
+        feed(400..600);
+        (121..=399).for_each(check);
+        assert!(folded(119));
+        // They end with the subscriptions; the other subscription held nothing all the while.
+        drop(imported);
+        feed(600..700);
+        (121..=399).for_each(check);
+        drop(own);
+        feed(700..900);
+        assert!(folded(121) && folded(399) && folded(800), "history is kept though nobody holds it");
+        assert!(!plain.wait_past(&899, SOON).unwrap().is_empty());
+    }
+}
+
+/// What a thousand queries that import cost per tick while nobody watches them: hardly anything. Yet what they keep of
+/// their source goes along, they hear of data at once, and who waits for a time hears of each.
+#[test]
+fn queries_that_nobody_watches_do_not_hear_each_tick() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    const IDLE: usize = 100;
+    for workers in 1..=2 {
+        let (queries, ticks) = if workers == 1 { (1000, 10_000) } else { (100, 2_000) };
+        let config = Config::default().workers(workers).idle_tick(IDLE);
+        let (engine, steppers) = Engine::start_simulated(config, workers as u64).unwrap();
+        let settle = || {
+            // As often as a message may be held back, and again.
+            let mut quiet = 0;
+            while quiet < 8 {
+                quiet = if steppers.iter().filter(|worker| worker.step()).count() > 0 { 0 } else { quiet + 1 };
+            }
+        };
+        let (_, (mut input, shared)) = engine
+            .install("source", |scope| {
+                let (input, data) = scope.input::<(u64, u64)>();
+                (input, data.arrange_by_key().publish())
+            })
+            .unwrap();
+        let seen = std::sync::Arc::new(AtomicUsize::new(0));
+        for _ in 0..queries {
+            let install = engine.install("unwatched", |scope| {
+                let seen = seen.clone();
+                let (a, b) = (shared.import(scope), shared.import(scope));
+                // Arranged and counted, so that there are capabilities while there is data.
+                let joined = a.join_core(&b, |key, v, w| Some((key, v + w)));
+                joined.map(|(key, _)| key).count().inspect(move |_, _, _| {
+                    seen.fetch_add(1, Ordering::SeqCst);
+                });
+            });
+            install.unwrap();
+        }
+        settle();
+        let steps = || engine.metrics().queries.iter().filter(|q| q.name == "unwatched").map(|q| q.node_steps).sum();
+        let tick = |input: &mut Input<u64, (u64, u64)>, ticks: u64| {
+            for _ in 0..ticks {
+                input.advance_to(input.time() + 1).unwrap();
+                steppers.iter().for_each(|worker| {
+                    worker.step();
+                });
+            }
+            settle();
+        };
+        let before: u64 = steps();
+        let mut spent = 0;
+        for done in (0..ticks).step_by(500) {
+            tick(&mut input, 500);
+            spent = steps() - before;
+            // Two imports each, on each worker, every hundredth tick, and who hears the last of them of their frontiers.
+            let most = (queries * workers * 2 * 4) as u64 * ((done + 500) / IDLE as u64 + 1);
+            assert!(spent <= most, "{spent} steps for {done} ticks and more at {workers} workers, at most {most}");
+        }
+        assert!(spent > 0, "nobody heard anything");
+        // Data is heard of at once, to the end: the count comes once its time is complete.
+        for round in 1..=3 {
+            input.insert((7, round)).unwrap();
+            tick(&mut input, 2);
+            // The new count, and the old one, if there was one.
+            assert_eq!(seen.load(Ordering::SeqCst), queries * (2 * round as usize - 1), "in round {round}");
+        }
+        // What they keep of the source lags by the ticks they were not told of, and no more.
+        let start = input.time();
+        for round in 0..30 {
+            input.insert((round % 3 + 100, round)).unwrap();
+            tick(&mut input, 10);
+        }
+        assert!(
+            matches!(shared.snapshot_at(&(start + 10)), Err(kpg::Error::Compacted { .. })),
+            "the source keeps its history"
+        );
+        // Who waits for each time hears of each.
+        let (_, probe) =
+            engine.install("watched", |scope| shared.import(scope).as_collection(|k, v| (k, v)).probe()).unwrap();
+        for _ in 0..10 {
+            let time = input.time();
+            input.advance_to(time + 1).unwrap();
+            probe.wait_past(&time, SOON).unwrap();
+        }
+    }
 }

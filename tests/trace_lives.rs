@@ -2,7 +2,10 @@
 //! 22, 25).
 #![forbid(unsafe_code)]
 
+use kpg::dataflow::Updates;
+use kpg::order::Antichain;
 use kpg::trace::check::{Op, check, check_bytes};
+use kpg::trace::{MergePolicy, OrdBatch, Trace, TraceHandle, TraceWriter, batch_from_sorted};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
 #[derive(Clone, Debug)]
@@ -58,4 +61,40 @@ fn random_bytes() {
 fn a_lost_update_is_noticed() {
     // Three updates at (0, 0), sealed at {(1, 0), (0, 1)}.
     check_bytes(&[0, 0, 3, 1, 0, 0, 0, 3, 2, 0, 0, 0, 3, 3, 0, 0, 0, 3, 5, 1, 1], true);
+}
+
+type Writer = TraceWriter<OrdBatch<u64, (), u64, i64>>;
+
+/// One update of one key, at each of `times`, in a batch of its own.
+fn write(writer: &mut Writer, times: std::ops::Range<u64>) {
+    for time in times {
+        let mut updates = Updates::<(u64, ()), u64, i64>::default();
+        updates.push((7, ()), time, 1);
+        let (lower, upper) = (writer.upper().clone(), Antichain::from_elem(time + 1));
+        writer.insert(batch_from_sorted(updates, lower, upper));
+    }
+}
+
+/// What a handle asks for counts as long as it lives: its cut keeps batches apart, its since keeps times apart; dropped, it
+/// keeps neither, though its last word was a beginning. Cut and since that are empty keep nothing either.
+#[test]
+fn a_dropped_handle_holds_nothing() {
+    let stats = |reader: &TraceHandle<_>| (reader.stats().queued, reader.stats().updates);
+    for by_drop in [true, false] {
+        let (mut writer, mut reader) = Writer::new(MergePolicy::eager());
+        let mut behind = reader.clone();
+        write(&mut writer, 0..100);
+        reader.set_cut(&Antichain::from_elem(100));
+        reader.set_since(&Antichain::from_elem(99));
+        while writer.work(&mut 1000) {}
+        assert_eq!(stats(&reader), (100, 100), "one reader may still split between any two, and tell all times apart");
+        if by_drop {
+            drop(behind);
+        } else {
+            behind.set_cut(&Antichain::new());
+            behind.set_since(&Antichain::new());
+        }
+        while writer.work(&mut 1000) {}
+        assert_eq!(stats(&reader), (0, 1), "one batch, one time");
+    }
 }

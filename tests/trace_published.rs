@@ -242,9 +242,9 @@ fn readers_on_other_threads_see_whole_values() {
                 }
             });
         }
-        published.wait_complete(&1_999, Instant::now() + Duration::from_secs(60)).expect("both get there");
+        published.wait_complete(&1_999, Some(Instant::now() + Duration::from_secs(60))).expect("both get there");
     });
     assert!(calls.load(Ordering::Relaxed) >= 8_000);
-    let late = published.wait_complete(&2_000, Instant::now() + Duration::from_millis(5));
+    let late = published.wait_complete(&2_000, Some(Instant::now() + Duration::from_millis(5)));
     assert_eq!(late, Err(SnapshotError::NotYet { complete: at(2_000) }));
 }

@@ -10,6 +10,9 @@
 //! word = live bytes | 1 while there are handles          one RMW for a block allocated, one for it freed
 //! ```
 //!
+//! A tag may be part of another: what it counts, that one counts too, and whose cap is exceeded refuses. A part's record
+//! keeps a handle of the whole.
+//!
 //! Invariant: a block is charged only while its tag is current, hence while a handle exists: nothing revives a 0.
 
 use crate::current;
@@ -23,6 +26,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 #[derive(Debug)]
 pub(crate) struct TagInner {
     name: String,
+    /// What it is a part of.
+    whole: Option<Tag>,
     /// Live bytes, a multiple of 64, plus 1 while `handles` isn't 0.
     word: AtomicUsize,
     /// The greatest number of live bytes so far.
@@ -40,6 +45,21 @@ impl TagInner {
     /// Where the cap would be exceeded; then nothing is counted.
     #[inline]
     pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let Some(whole) = &self.whole else { return self.charge_own(bytes) };
+        whole.inner().charge(bytes)?;
+        self.charge_own(bytes).inspect_err(|_| whole.inner().uncharge(bytes))
+    }
+
+    /// Takes back what was charged here, where a handle is at hand and so the record stays.
+    fn uncharge(&self, bytes: usize) {
+        self.word.fetch_sub(bytes, Ordering::Release);
+        if let Some(whole) = &self.whole {
+            whole.inner().uncharge(bytes);
+        }
+    }
+
+    #[inline]
+    fn charge_own(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let cap = self.cap.load(Ordering::Relaxed);
         // Relaxed: a handle exists, so the record stays; a block is handed over by other means.
         let live = if cap == usize::MAX {
@@ -74,7 +94,21 @@ impl TagInner {
 /// `tag` was charged `bytes` for a block which is gone now.
 #[inline]
 pub(crate) unsafe fn discharge(tag: NonNull<TagInner>, bytes: usize) {
-    // SAFETY: what is charged keeps the record alive, until this very subtraction.
+    // SAFETY: what is charged keeps the record alive, until `release` has taken it away.
+    if let Some(whole) = unsafe { &tag.as_ref().whole } {
+        whole.inner().uncharge(bytes);
+    }
+    // SAFETY: as the caller says.
+    unsafe { release(tag, bytes) };
+}
+
+/// Takes `bytes` from the word, and frees the record if that was all.
+///
+/// # Safety
+/// `bytes` is what a block was charged that is gone now, or 1 for the last handle.
+#[inline]
+unsafe fn release(tag: NonNull<TagInner>, bytes: usize) {
+    // SAFETY: what is in the word keeps the record alive, until this very subtraction.
     let before = unsafe { tag.as_ref() }.word.fetch_sub(bytes, Ordering::Release);
     if before == bytes {
         // All that others did with the record happens before it is freed.
@@ -102,8 +136,18 @@ impl Tag {
 
     /// A tag whose blocks may have at most `cap_bytes` together.
     pub fn with_cap(name: impl Into<String>, cap_bytes: Option<usize>) -> Tag {
+        Tag::build(name.into(), cap_bytes, None)
+    }
+
+    /// A tag that is a part of this one: its blocks count for both, and this one's cap holds for them as well.
+    pub fn part(&self, name: impl Into<String>) -> Tag {
+        Tag::build(name.into(), None, Some(self.clone()))
+    }
+
+    fn build(name: String, cap_bytes: Option<usize>, whole: Option<Tag>) -> Tag {
         let inner = Box::new(TagInner {
-            name: name.into(),
+            name,
+            whole,
             word: AtomicUsize::new(1),
             peak: AtomicUsize::new(0),
             cap: AtomicUsize::new(cap_bytes.unwrap_or(usize::MAX)),
@@ -171,7 +215,7 @@ impl Drop for Tag {
         if self.inner().handles.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the last handle takes away bit 0, which was there for the handles, as if it were a block.
-            unsafe { discharge(self.inner, 1) };
+            unsafe { release(self.inner, 1) };
         }
     }
 }
@@ -246,6 +290,31 @@ mod tests {
         };
         drop(tag);
         drop(buffer);
+    }
+
+    #[test]
+    fn a_whole_counts_its_parts_and_caps_them() {
+        let whole = Tag::with_cap("query", Some(192));
+        let (first, second) = (whole.part("own"), whole.part("shared"));
+        let in_part = |tag: &Tag, bytes| {
+            let _entered = tag.enter();
+            Buffer::<u8>::try_with_capacity(bytes)
+        };
+        let (a, b) = (in_part(&first, 64).unwrap(), in_part(&second, 128).unwrap());
+        assert_eq!((whole.live_bytes(), first.live_bytes(), second.live_bytes()), (192, 64, 128));
+        let refused = in_part(&first, 1).unwrap_err();
+        assert_eq!((refused.who.as_str(), refused.live, refused.cap), ("query", 192, Some(192)));
+        assert_eq!((whole.live_bytes(), first.live_bytes()), (192, 64), "what was refused counts nowhere");
+        drop(a);
+        assert_eq!((whole.live_bytes(), whole.peak_bytes()), (128, 192));
+        // A part's own cap gives back what the whole had counted.
+        second.set_cap(Some(128));
+        assert_eq!(in_part(&second, 1).unwrap_err().who, "shared");
+        assert_eq!(whole.live_bytes(), 128);
+        // The blocks outlive the handles; the last block of a part lets go of the whole.
+        drop((first, second));
+        std::thread::spawn(move || drop(b)).join().unwrap();
+        assert_eq!(whole.live_bytes(), 0);
     }
 
     #[test]

@@ -4,153 +4,26 @@
 //! queries import from which is decided here, where commands are sequenced, never from a worker's local state.
 #![forbid(unsafe_code)]
 
+use super::config::{Config, InstallOptions};
 use super::error::Error;
-use super::metrics::{Metrics, QueryBytes, QueryMetrics, Report, bytes_of};
-use super::subscription::Slot;
+use super::hosted::{HostedWorker, Leaving, SeedSetup, WorkerSeed};
+use super::metrics::{Metrics, QueryMetrics, Report, bytes_of};
+use super::query::Query;
+use super::shared::{Entry, Registry, Shared, Slot};
 use super::waiting::{self, Role};
-use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, QUANTUM, Scope};
+use crate::dataflow::{Agreement, Build, Core, Dataflow, InstallFault, InstallShared, Scope};
 use crate::order::Timestamp;
 use crate::runtime::fabric::{self, Fabric};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Envelope, Install, Lag, Local, Mailbox, ProgressEntry};
-use crate::runtime::{Setup, Worker, topology};
+use crate::runtime::{Clock, Command, CommandLog, DataflowId, Ending, Envelope, Install, Local, Mailbox};
+use crate::runtime::{ProgressEntry, Schedule, Worker, topology};
 use crate::sync::{Entered, Monitor, Mutex, Outcome, ScopedCall, unique};
-use crate::trace::MergePolicy;
 use kpg_arena::{Arena, ArenaConfig};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How an engine is run. `Config::default()` takes every core, one pinned worker each, and no cap on memory.
-#[derive(Clone, Debug)]
-pub struct Config {
-    workers: usize,
-    pinned: bool,
-    arena: ArenaConfig,
-    merge_policy: MergePolicy,
-    quantum: usize,
-    install_timeout: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            workers: topology::usable_cores(),
-            pinned: true,
-            arena: ArenaConfig::default(),
-            merge_policy: MergePolicy::default(),
-            quantum: QUANTUM as usize,
-            install_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-impl Config {
-    /// Number of workers, at least 1.
-    pub fn workers(mut self, count: usize) -> Self {
-        self.workers = count;
-        self
-    }
-    /// Whether each worker is pinned to a core of its own; if there are more workers than cores, none is.
-    pub fn pinned(mut self, pinned: bool) -> Self {
-        self.pinned = pinned;
-        self
-    }
-    /// The most bytes that each worker's arena holds live; a query that asks for more ends with an error.
-    pub fn arena_cap(mut self, bytes: usize) -> Self {
-        self.arena.cap_bytes = Some(bytes);
-        self
-    }
-    /// How workers' arenas behave otherwise.
-    pub fn arena(mut self, config: ArenaConfig) -> Self {
-        self.arena = config;
-        self
-    }
-    /// How traces merge: what each new batch pays, between short steps and few batches.
-    pub fn merge_policy(mut self, policy: MergePolicy) -> Self {
-        self.merge_policy = policy;
-        self
-    }
-    /// About how many updates an operator may touch before it yields, at least 1: less shortens steps, more shortens the
-    /// work as a whole. Tests set it to very little, so that everything yields everywhere.
-    pub fn quantum(mut self, updates: usize) -> Self {
-        self.quantum = updates.clamp(1, isize::MAX as usize / 8);
-        self
-    }
-    /// How long an install waits for the slowest worker before it gives up with `Deadline`.
-    pub fn install_timeout(mut self, timeout: Duration) -> Self {
-        self.install_timeout = timeout;
-        self
-    }
-}
-
-struct Entry {
-    query: Arc<crate::runtime::Query>,
-    imports: Vec<DataflowId>,
-}
-
-#[derive(Default)]
-struct Registry {
-    next: DataflowId,
-    queries: BTreeMap<DataflowId, Entry>,
-    /// How many commands there are, once the last of them is the stop.
-    stopping: Option<usize>,
-}
-
-struct Shared {
-    commands: Arc<CommandLog>,
-    mailboxes: Arc<[Arc<Mailbox>]>,
-    arenas: Vec<Arena>,
-    registry: Mutex<Registry>,
-    install_timeout: Duration,
-}
-
-impl Shared {
-    fn append(&self, command: Command) -> usize {
-        let count = self.commands.append(command);
-        self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
-        count
-    }
-
-    /// Waits until all workers have executed so many commands; steps those that this thread owns.
-    fn wait_executed(&self, count: usize, deadline: Instant) -> bool {
-        match waiting::role() {
-            Role::Inside => false,
-            Role::Client => self.commands.wait_executed(count, deadline),
-            Role::Owner(workers) => loop {
-                let busy = waiting::step_all(&workers);
-                if self.commands.is_executed(count) {
-                    return true;
-                }
-                if Instant::now() >= deadline {
-                    return false;
-                }
-                if !busy {
-                    std::thread::sleep(Duration::from_micros(20));
-                }
-            },
-        }
-    }
-
-    /// Sequences the stop; gives how many commands there are with it.
-    fn stop(&self) -> usize {
-        let mut registry = self.registry.lock();
-        if let Some(count) = registry.stopping {
-            return count;
-        }
-        let queries: Vec<_> = std::mem::take(&mut registry.queries).into_values().collect();
-        let count = self.append(Command::Stop);
-        registry.stopping = Some(count);
-        drop(registry);
-        queries.iter().for_each(|entry| {
-            entry.query.end(Ending::Shutdown);
-        });
-        count
-    }
-}
 
 /// Workers that maintain queries, inside this process. Dropping it stops them; handles that are left give errors.
 pub struct Engine {
@@ -164,118 +37,32 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// A worker that a host's thread is to own.
-pub struct WorkerSeed {
-    fabric: Box<dyn Fabric<Envelope, ProgressEntry> + Send>,
-    setup: SeedSetup,
-    leaving: Leaving,
-}
-
-struct SeedSetup {
-    shared: Arc<Shared>,
-    engine: u64,
-    index: usize,
-    merge_policy: MergePolicy,
-    quantum: usize,
-}
-
-impl SeedSetup {
-    fn new(shared: &Arc<Shared>, engine: u64, index: usize, config: &Config) -> Self {
-        let Config { merge_policy, quantum, .. } = *config;
-        SeedSetup { shared: shared.clone(), engine, index, merge_policy, quantum }
-    }
-    fn setup(&self) -> Setup {
-        Setup {
-            commands: self.shared.commands.clone(),
-            mailboxes: self.shared.mailboxes.clone(),
-            arena: self.shared.arenas[self.index].clone(),
-            engine: self.engine,
-            defaults: Box::new(self.merge_policy),
-            quantum: self.quantum,
-        }
-    }
-}
-
-/// Counts a worker as gone when dropped, however its thread ends, and if none ever starts it.
-struct Leaving {
-    shared: Arc<Shared>,
-    index: usize,
-}
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.shared.commands.leave(self.index);
-    }
-}
-
-/// A worker on a thread that the host owns: step it in a loop.
-pub struct HostedWorker {
-    worker: Rc<RefCell<Worker>>,
-    _leaving: Leaving,
-}
-
-impl WorkerSeed {
-    /// The worker, owned by this thread from now on.
-    pub fn start(self) -> HostedWorker {
-        let worker = Rc::new(RefCell::new(Worker::new(self.fabric, self.setup.setup())));
-        waiting::own(&worker);
-        HostedWorker { worker, _leaving: self.leaving }
-    }
-}
-
-impl HostedWorker {
-    /// Steps once; true iff there was, or is, something to do.
-    pub fn step(&self) -> bool {
-        self.worker.borrow_mut().step()
-    }
-    /// Steps for about `budget`, or until there is nothing to do; true iff there is more.
-    pub fn step_for(&self, budget: Duration) -> bool {
-        let end = Instant::now() + budget;
-        loop {
-            if !self.step() {
-                return false;
-            }
-            if Instant::now() >= end {
-                return true;
-            }
-        }
-    }
-    /// Sleeps until there may be something to do, at most `timeout`.
-    pub fn park(&self, timeout: Duration) {
-        self.worker.borrow_mut().park(Some(timeout));
-    }
-    /// Whether the engine has stopped.
-    pub fn is_stopped(&self) -> bool {
-        self.worker.borrow().is_stopped()
-    }
-}
-
-fn prepare(config: &Config, unparkers: &[crate::sync::Unparker]) -> Result<Arc<Shared>, Error> {
-    let workers = config.workers;
+fn prepare(config: &Config, clock: Clock, unparkers: &[crate::sync::Unparker]) -> Arc<Shared> {
+    let workers = config.worker_count();
     let mailboxes: Arc<[Arc<Mailbox>]> = unparkers.iter().map(|unparker| Worker::mailbox(unparker.clone())).collect();
     let arenas =
         (0..workers).map(|index| Arena::new(ArenaConfig { name: format!("worker {index}"), ..config.arena.clone() }));
-    Ok(Arc::new(Shared {
+    Arc::new(Shared {
         commands: Arc::new(CommandLog::new(workers)),
         mailboxes,
         arenas: arenas.collect(),
         registry: Mutex::new(Registry::default()),
+        clock,
         install_timeout: config.install_timeout,
-    }))
+    })
 }
 
 impl Engine {
     /// Starts an engine on threads of its own.
     ///
     /// # Errors
-    /// A configuration without workers; threads that the system refuses.
+    /// A configuration that cannot be run: no workers, a core that is not there or named twice, threads that the system
+    /// refuses.
     pub fn start(config: Config) -> Result<Engine, Error> {
-        let pinned = config.pinned && config.workers <= topology::usable_cores();
         let (mut engine, seeds) = Engine::start_hosted(config)?;
-        let cores = topology::cores();
         for (index, seed) in seeds.into_iter().enumerate() {
-            let core = if pinned { cores.get(index).copied() } else { None };
             let thread = std::thread::Builder::new().name(format!("kpg worker {index}")).spawn(move || {
-                if let Some(core) = core {
+                if let Some(core) = seed.core {
                     topology::pin(core);
                 }
                 let worker = seed.start();
@@ -296,39 +83,53 @@ impl Engine {
     /// An engine whose workers the caller's threads own: start each seed on its thread and step it.
     ///
     /// # Errors
-    /// A configuration without workers.
+    /// As `start`, but for the threads.
     pub fn start_hosted(config: Config) -> Result<(Engine, Vec<WorkerSeed>), Error> {
-        check(&config)?;
-        let ends = fabric::threads::<Envelope, ProgressEntry>(config.workers);
-        let shared = prepare(&config, ends[0].unparkers())?;
+        let cores = config.check()?;
+        let ends = fabric::threads::<Envelope, ProgressEntry>(cores.len());
+        let shared = prepare(&config, Clock::system(), ends[0].unparkers());
         let engine = unique();
-        let seeds = ends.into_iter().enumerate().map(|(index, end)| WorkerSeed {
+        let seeds = ends.into_iter().zip(cores).enumerate().map(|(index, (end, core))| WorkerSeed {
             fabric: Box::new(end),
             setup: SeedSetup::new(&shared, engine, index, &config),
             leaving: Leaving { shared: shared.clone(), index },
+            core,
         });
         let seeds = seeds.collect();
         Ok((Engine { shared, threads: Vec::new() }, seeds))
     }
 
-    /// An engine whose workers all run on this thread, with messages delayed and interleaved as `seed` says: the same
-    /// seed, the same run. Blocking calls step the workers.
+    /// An engine whose workers all run on this thread, with messages delayed and interleaved as `seed` says, and a clock
+    /// that moves only as they are stepped: the same seed, the same run. Blocking calls step the workers.
     ///
     /// # Errors
-    /// A configuration without workers.
+    /// As `start_hosted`.
     pub fn start_simulated(config: Config, seed: u64) -> Result<(Engine, Vec<HostedWorker>), Error> {
-        check(&config)?;
-        let ends = fabric::simulation::<Envelope, ProgressEntry>(config.workers, seed);
-        let shared = prepare(&config, ends[0].unparkers())?;
+        Engine::simulate(config, seed, None)
+    }
+
+    /// As `start_simulated`; a schedule chooses how the workers are stepped.
+    pub(crate) fn simulate(
+        config: Config,
+        seed: u64,
+        schedule: Option<Rc<RefCell<Schedule>>>,
+    ) -> Result<(Engine, Vec<HostedWorker>), Error> {
+        let count = config.check()?.len();
+        let ends = fabric::simulation::<Envelope, ProgressEntry>(count, seed);
+        let shared = prepare(&config, Clock::simulated(), ends[0].unparkers());
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {
             let setup = SeedSetup::new(&shared, engine, index, &config);
-            let worker = Rc::new(RefCell::new(Worker::new(Box::new(end), setup.setup())));
-            waiting::own(&worker);
-            HostedWorker { worker, _leaving: Leaving { shared: shared.clone(), index } }
+            let leaving = Leaving { shared: shared.clone(), index };
+            HostedWorker::new(Worker::new(Box::new(end), setup.setup(schedule.clone())), leaving)
         });
         let workers = workers.collect();
         Ok((Engine { shared, threads: Vec::new() }, workers))
+    }
+
+    /// Its clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.clock
     }
 
     /// Number of workers.
@@ -358,14 +159,27 @@ impl Engine {
         O: Send,
         F: for<'s> Fn(&Scope<'s, T>) -> O + Send + Sync,
     {
-        self.install_capped::<T, O, F>(name, None, closure)
+        self.install_with::<T, O, F>(name, InstallOptions::default(), closure)
     }
 
-    /// As `install_at`, with a cap on the bytes that the query may hold for itself; past it, it ends with an error.
+    /// As `install_at`, with a cap on the bytes that the query may hold ([`InstallOptions::cap_bytes`]).
     ///
     /// # Errors
     /// As `install`.
     pub fn install_capped<T, O, F>(&self, name: &str, cap_bytes: Option<usize>, closure: F) -> Result<(Query, O), Error>
+    where
+        T: Timestamp,
+        O: Send,
+        F: for<'s> Fn(&Scope<'s, T>) -> O + Send + Sync,
+    {
+        self.install_with::<T, O, F>(name, InstallOptions { cap_bytes, timeout: None }, closure)
+    }
+
+    /// As `install_at`, with a deadline and a cap of its own.
+    ///
+    /// # Errors
+    /// As `install`. With no time at all it is given up at once, unless this thread owns all the workers.
+    pub fn install_with<T, O, F>(&self, name: &str, options: InstallOptions, closure: F) -> Result<(Query, O), Error>
     where
         T: Timestamp,
         O: Send,
@@ -379,14 +193,16 @@ impl Engine {
         }
         let id = registry.next;
         registry.next += 1;
-        let query = crate::runtime::Query::new(id, name, cap_bytes);
+        let query = crate::runtime::Query::new(id, name, options.cap_bytes, self.shared.clock.clone());
         registry.queries.insert(id, Entry { query: query.clone(), imports: Vec::new() });
         let install = InstallShared::new(query.clone(), peers);
         let result: Slot<O> = Mutex::new(None);
         let run = |local: &Rc<Local>| build_on::<T, O, F>(local, id, &install, &closure, &result);
-        let deadline = Instant::now() + self.shared.install_timeout;
+        let clock = &self.shared.clock;
+        let deadline = clock.deadline(options.timeout.unwrap_or(self.shared.install_timeout));
         let mut registry = Some(registry);
         let shared = &self.shared;
+        let mut stepper = None;
         let outcome = ScopedCall::run(
             peers,
             &run,
@@ -397,15 +213,13 @@ impl Engine {
             &mut |call| {
                 match waiting::role() {
                     Role::Owner(workers) => {
-                        if !waiting::step_all(&workers) {
-                            call.wait_until(Some(Instant::now() + Duration::from_micros(50)));
-                        }
+                        stepper.get_or_insert_with(|| waiting::Stepper::new(workers, clock, deadline)).step();
                     }
                     _ => {
-                        call.wait_until(Some(deadline));
+                        call.wait_until(clock.by_system(deadline));
                     }
                 }
-                Instant::now() < deadline && !shared.commands.is_stopped()
+                !clock.is_past(deadline) && !shared.commands.is_stopped()
             },
         );
         match self.conclude(outcome, &install, name) {
@@ -454,6 +268,7 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
+            node_steps: entry.query.steps.get(),
             lags: entry.query.lags(),
             ended: entry.query.ending().is_some(),
         });
@@ -468,11 +283,12 @@ impl Engine {
     /// `Deadline`, if they had not stopped by then; they stop when they can. `WouldBlock` inside a step.
     pub fn shutdown(mut self, timeout: Duration) -> Result<Report, Error> {
         waiting::check_may_wait("shutdown")?;
-        let start = Instant::now();
-        let drained = self.drain(start + timeout * 3 / 4);
+        let clock = self.shared.clock.clone();
+        let deadline = clock.deadline(timeout);
+        let drained = self.drain(clock.deadline(timeout / 4 * 3));
         let metrics = self.metrics();
         let count = self.shared.stop();
-        if !self.shared.wait_executed(count, start + timeout) {
+        if !self.shared.wait_executed(count, deadline) {
             // Not joined: they are not to hold up whoever drops the engine.
             self.threads.clear();
             return Err(Error::Deadline { what: "all workers had stopped".to_string() });
@@ -487,12 +303,17 @@ impl Engine {
     ///
     /// Each may be at rest when it is looked at while a message wakes one after the other. So they are looked at over and
     /// over: what all had received by one look is all that was sent by the next (Mattern's four counters, 1987).
-    fn drain(&self, deadline: Instant) -> bool {
+    /// With a worker that is gone that will never be: they are not waited for then.
+    fn drain(&self, deadline: Option<Instant>) -> bool {
         let states = Arc::new(Monitor::new(vec![None; self.workers()]));
         self.shared.append(Command::Drain(states.clone()));
         let mut before = None;
         loop {
-            let look = waiting::wait(&states, Some(deadline), "all workers had come to rest", |states| {
+            let (clock, commands) = (&self.shared.clock, &self.shared.commands);
+            let look = waiting::wait(clock, &states, deadline, "all workers had come to rest", |states| {
+                if commands.has_left() {
+                    return Some(Err(Error::Shutdown));
+                }
                 let all: Option<Vec<(u64, u64)>> = states.iter().copied().collect();
                 // To be seen afresh the next time.
                 all.inspect(|_| states.fill(None)).map(Ok)
@@ -517,13 +338,6 @@ impl Drop for Engine {
             }
         }
     }
-}
-
-fn check(config: &Config) -> Result<(), Error> {
-    if config.workers == 0 {
-        return Err(Error::Config("an engine needs at least one worker: Config::workers(1)".to_string()));
-    }
-    Ok(())
 }
 
 struct Task {
@@ -556,98 +370,6 @@ where
     }
     install.built(local.index, Dataflow::digest(&build));
     local.mailboxes.iter().for_each(|mailbox| mailbox.wake());
-}
-
-/// An installed query. Dropping this leaves it installed; `retire` takes it down.
-pub struct Query {
-    query: Arc<crate::runtime::Query>,
-    shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Query {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.query.fmt(f)
-    }
-}
-
-impl Query {
-    /// The name it was installed under.
-    pub fn name(&self) -> &str {
-        &self.query.name
-    }
-
-    /// Its memory.
-    pub fn bytes(&self) -> QueryBytes {
-        bytes_of(&self.query)
-    }
-
-    /// What it keeps of others' arrangements because it lags: who, from when on, about how many bytes.
-    pub fn lags(&self) -> Vec<Lag> {
-        self.query.lags()
-    }
-
-    /// The error that its handles give, if it has ended.
-    pub fn error(&self) -> Option<Error> {
-        Error::ended(&self.query)
-    }
-
-    /// Takes the query down on all workers: operators, messages, memory. Its handles give `Retired` from now on.
-    ///
-    /// # Errors
-    /// `Imported`, while others import from it; `Deadline`, if a worker has not freed its part within 30 s; `Shutdown`;
-    /// `WouldBlock` inside a step.
-    pub fn retire(self) -> Result<(), Error> {
-        self.end(false)
-    }
-
-    /// As `retire`, together with all that import from it, transitively: those end with `SourceEnded`.
-    ///
-    /// # Errors
-    /// As `retire`, but for `Imported`.
-    pub fn retire_cascade(self) -> Result<(), Error> {
-        self.end(true)
-    }
-
-    fn end(self, cascade: bool) -> Result<(), Error> {
-        waiting::check_may_wait("retire")?;
-        let count = {
-            let mut registry = self.shared.registry.lock();
-            if registry.stopping.is_some() {
-                return Err(Error::Shutdown);
-            }
-            let all = importers(&registry, self.query.id);
-            // Those that are being installed have told the query already, and the registry not yet.
-            let by = self.query.importers();
-            if !by.is_empty() && !cascade {
-                return Err(Error::Imported { query: self.query.name.clone(), by });
-            }
-            self.query.end(Ending::Retired);
-            let mut count = 0;
-            // Importers first, so that none outlives what it reads.
-            for id in all.iter().rev() {
-                registry.queries.remove(id);
-                count = self.shared.append(Command::End(*id, Ending::Retired));
-            }
-            count
-        };
-        if self.shared.wait_executed(count, Instant::now() + Duration::from_secs(30)) {
-            Ok(())
-        } else {
-            Err(Error::Deadline { what: format!("all workers had freed query {:?}", self.query.name) })
-        }
-    }
-}
-
-/// A query and all that import from it, transitively, sources before importers.
-fn importers(registry: &Registry, id: DataflowId) -> Vec<DataflowId> {
-    let mut all = vec![id];
-    // Numbers grow, and a query imports only from those before it.
-    for (other, entry) in registry.queries.range(id..) {
-        if entry.imports.iter().any(|source| all.contains(source)) {
-            all.push(*other);
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -10,6 +10,18 @@ use std::fmt;
 pub enum Error {
     /// A configuration that cannot be run; says what to change.
     Config(String),
+    /// A core was named that this process may not use.
+    NoSuchCore {
+        /// The core.
+        core: usize,
+        /// Those that it may use.
+        usable: Vec<usize>,
+    },
+    /// A core was named twice: each worker needs one of its own.
+    CoreTwice {
+        /// The core.
+        core: usize,
+    },
     /// The query was retired; its handles do nothing any more.
     Retired {
         /// The query.
@@ -124,6 +136,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Config(text) => f.write_str(text),
+            Error::NoSuchCore { core, usable } => {
+                write!(f, "there is no core {core} that this process may use: name some of {usable:?}")
+            }
+            Error::CoreTwice { core } => write!(f, "core {core} is named twice: name another, or take one worker less"),
             Error::Retired { query } => write!(f, "query {query:?} was retired: drop its handles"),
             Error::Poisoned { query, operator, failure } => {
                 write!(f, "query {query:?} ended, for its operator {operator:?} failed: {failure}")

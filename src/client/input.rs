@@ -12,11 +12,13 @@ use super::waiting;
 use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Node, OutputPort, Scope, SharedHandle, Updates};
 use crate::operators::{Chunk, Collection, PublishedArrangement};
 use crate::order::{Antichain, Coords, Semigroup, Timestamp};
-use crate::runtime::{DataflowId, Mailbox, Query, Wake};
+use crate::runtime::{Command, CommandLog, DataflowId, Ending, Failure, Mailbox, Query, Wake};
 use crate::sync::Monitor;
 use crate::trace::MergeBatch;
+use kpg_arena::OutOfMemory;
 use kpg_columnar::Columnar;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +28,10 @@ const CHUNK: usize = 1024;
 
 /// Updates that wait in an input before `insert` waits, unless configured.
 pub(crate) const CAPACITY: usize = 1 << 20;
+
+/// What part of a query's cap the queue of one of its inputs may take up, so that who puts in too fast waits, rather than
+/// leave the workers without memory for what they have taken.
+const QUEUE_SHARE: usize = 4;
 
 struct Session<T> {
     /// None: the dataflow's first time, as long as that is not known.
@@ -41,6 +47,7 @@ struct State<T: Timestamp, D: Columnar, R: Semigroup> {
     installing: bool,
     queues: Vec<Vec<Updates<D, T, R>>>,
     queued: usize,
+    queued_bytes: usize,
     capacity: usize,
     turn: usize,
     followers: u64,
@@ -55,6 +62,15 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
         let first = self.first.unwrap_or_else(T::minimum);
         let sessions = self.sessions.iter().flatten().map(|session| session.time.unwrap_or(first));
         sessions.chain(self.installing.then_some(first)).collect()
+    }
+    /// Queues a chunk; gives for which worker.
+    fn queue(&mut self, chunk: Updates<D, T, R>) -> usize {
+        self.queued += chunk.len();
+        self.queued_bytes += chunk.bytes();
+        let worker = self.turn;
+        self.turn = (worker + 1) % self.queues.len();
+        self.queues[worker].push(chunk);
+        worker
     }
     fn open(&mut self, session: Session<T>) -> usize {
         match self.sessions.iter().position(Option::is_none) {
@@ -73,6 +89,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
 struct InputCore<T: Timestamp, D: Columnar, R: Semigroup> {
     state: Monitor<State<T, D, R>>,
     query: Arc<Query>,
+    commands: Arc<CommandLog>,
     mailboxes: Arc<[Arc<Mailbox>]>,
     dataflow: DataflowId,
     node: u32,
@@ -135,11 +152,13 @@ impl<'s, T: Timestamp> Scope<'s, T> {
                 installing: true,
                 queues: (0..local.peers).map(|_| Vec::new()).collect(),
                 queued: 0,
+                queued_bytes: 0,
                 capacity,
                 turn: 0,
                 followers: 0,
             }),
             query: query.clone(),
+            commands: local.commands.clone(),
             mailboxes: local.mailboxes.clone(),
             dataflow: build.core.id,
             node: builder.index,
@@ -221,6 +240,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Node for InputNode<T, D, R> {
             let mut state = self.core.state.lock();
             let chunks = std::mem::take(&mut state.queues[self.worker]);
             state.queued -= chunks.iter().map(Updates::len).sum::<usize>();
+            state.queued_bytes -= chunks.iter().map(Updates::bytes).sum::<usize>();
             (chunks, state.frontier())
         };
         if !chunks.is_empty() {
@@ -243,36 +263,81 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         }
     }
 
-    /// Adds an update at this session's time.
+    /// Adds an update at this session's time. What fails was not added.
     ///
     /// # Errors
     /// When the query has ended. Waits while the queue is full; inside a step that is `WouldBlock`.
     pub fn update(&mut self, datum: D, diff: R) -> Result<(), Error> {
+        self.update_until(datum, diff, None)
+    }
+
+    /// As `update`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `update`; `Deadline`.
+    pub fn update_timeout(&mut self, datum: D, diff: R, timeout: Duration) -> Result<(), Error> {
+        let deadline = self.deadline(timeout);
+        self.update_until(datum, diff, deadline)
+    }
+
+    fn update_until(&mut self, datum: D, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
         if self.buffer.is_empty() {
             Error::check(&self.core.query)?;
         }
         let time = self.time();
         self.time.get_or_insert(time);
-        self.push(datum, time, diff)
+        self.push(datum, time, diff, deadline)
     }
 
-    /// Adds an update at a time at or after this session's.
+    /// Adds an update at a time at or after this session's. What fails was not added.
     ///
     /// # Errors
     /// As `update`; `TimeWentBack`, if `time` is not at or after this session's.
     pub fn update_at(&mut self, datum: D, time: T, diff: R) -> Result<(), Error> {
+        self.update_at_until(datum, time, diff, None)
+    }
+
+    /// As `update_at`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `update_at`; `Deadline`.
+    pub fn update_at_timeout(&mut self, datum: D, time: T, diff: R, timeout: Duration) -> Result<(), Error> {
+        let deadline = self.deadline(timeout);
+        self.update_at_until(datum, time, diff, deadline)
+    }
+
+    fn update_at_until(&mut self, datum: D, time: T, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
         Error::check(&self.core.query)?;
         let at = self.time();
         if !at.less_equal(&time) {
             return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
         }
-        self.push(datum, time, diff)
+        self.push(datum, time, diff, deadline)
     }
 
-    fn push(&mut self, datum: D, time: T, diff: R) -> Result<(), Error> {
+    fn deadline(&self, timeout: Duration) -> Option<Instant> {
+        // Without a limit, for what is further than the system can say.
+        self.core.query.clock.deadline(timeout)
+    }
+
+    fn push(&mut self, datum: D, time: T, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
+        if self.follows {
+            // A session that follows may be moved at any moment: its updates don't wait.
+            self.buffer.push(datum.borrow(), time, diff);
+            return self.flush_until(deadline).inspect_err(|_| self.buffer.clear());
+        }
+        if self.buffer.len() >= CHUNK {
+            self.flush_until(deadline)?;
+        }
         self.buffer.push(datum.borrow(), time, diff);
-        // A session that follows may be moved at any moment: its updates don't wait.
-        if self.follows || self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= CHUNK {
+            // It is added now. If it cannot be queued at once, the next one waits.
+            return match self.try_flush() {
+                Err(Error::Full) => Ok(()),
+                other => other,
+            };
+        }
+        Ok(())
     }
 
     /// Queues what was gathered. Waits while the queue is full.
@@ -283,12 +348,13 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         self.flush_until(None)
     }
 
-    /// As `flush`, for at most `timeout`; what could not be queued stays gathered.
+    /// As `flush`, for at most `timeout`; what could not be queued stays gathered. With no time at all it does not wait.
     ///
     /// # Errors
     /// As `flush`; `Deadline`.
     pub fn flush_timeout(&mut self, timeout: Duration) -> Result<(), Error> {
-        self.flush_until(Some(Instant::now() + timeout))
+        let deadline = self.deadline(timeout);
+        self.flush_until(deadline)
     }
 
     /// As `flush`, without waiting.
@@ -296,8 +362,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     /// # Errors
     /// As `flush`; `Full`: what was gathered stays so.
     pub fn try_flush(&mut self) -> Result<(), Error> {
-        match self.flush_until(Some(Instant::now())) {
-            Err(Error::Deadline { .. } | Error::WouldBlock { .. }) => Err(Error::Full),
+        match self.flush_timeout(Duration::ZERO) {
+            Err(Error::Deadline { .. }) => Err(Error::Full),
             other => other,
         }
     }
@@ -307,25 +373,23 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let (buffer, session, follows) = (&mut self.buffer, self.session, self.follows);
-        let query = &self.core.query;
-        let worker = waiting::wait(&self.core.state, deadline, "there was room in the input's queue", |state| {
+        let core = self.core.clone();
+        let (session, follows, query) = (self.session, self.follows, &core.query);
+        let mut chunk = Some(core.on_account(&self.buffer, deadline)?);
+        let most = query.all.cap_bytes().map(|cap| cap / QUEUE_SHARE);
+        let worker = waiting::wait(&query.clock, &core.state, deadline, ROOM, |state| {
             if let Some(error) = Error::ended(query) {
                 return Some(Err(error));
             }
-            if state.queued >= state.capacity {
+            let bytes = state.queued_bytes + chunk.as_ref().map_or(0, Updates::bytes);
+            if state.queued >= state.capacity || (state.queued > 0 && most.is_some_and(|most| bytes > most)) {
                 return None;
             }
-            let mut chunk = std::mem::take(buffer);
-            if follows {
-                chunk = moved_up(chunk, &state.time(session));
-            }
-            state.queued += chunk.len();
-            let worker = state.turn;
-            state.turn = (worker + 1) % state.queues.len();
-            state.queues[worker].push(chunk);
-            Some(Ok(worker))
+            let chunk = chunk.take().expect("it is queued once");
+            let chunk = if follows { moved_up(chunk, &state.time(session)) } else { chunk };
+            Some(Ok(state.queue(chunk)))
         })?;
+        self.buffer.clear();
         self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node);
         Ok(())
     }
@@ -333,14 +397,27 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     /// Moves this session's time forward: it will make no more updates at times not at or after `time`.
     ///
     /// # Errors
-    /// `TimeWentBack`; otherwise as `flush`.
+    /// `TimeWentBack`; otherwise as `flush`: then its time has not moved.
     pub fn advance_to(&mut self, time: T) -> Result<(), Error> {
+        self.advance_until(time, None)
+    }
+
+    /// As `advance_to`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `advance_to`; `Deadline`.
+    pub fn advance_to_timeout(&mut self, time: T, timeout: Duration) -> Result<(), Error> {
+        let deadline = self.deadline(timeout);
+        self.advance_until(time, deadline)
+    }
+
+    fn advance_until(&mut self, time: T, deadline: Option<Instant>) -> Result<(), Error> {
         let at = self.time();
         if !at.less_equal(&time) {
             Error::check(&self.core.query)?;
             return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
         }
-        self.flush()?;
+        self.flush_until(deadline)?;
         {
             let mut state = self.core.state.lock();
             // One that follows may have been moved further meanwhile.
@@ -362,7 +439,26 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     where
         B: MergeBatch<Time = T> + Send + Sync,
     {
-        self.flush()?;
+        self.follow_until(published, None)
+    }
+
+    /// As `follow`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `follow`; `Deadline`.
+    pub fn follow_timeout<B>(&mut self, published: &PublishedArrangement<B>, timeout: Duration) -> Result<(), Error>
+    where
+        B: MergeBatch<Time = T> + Send + Sync,
+    {
+        let deadline = self.deadline(timeout);
+        self.follow_until(published, deadline)
+    }
+
+    fn follow_until<B>(&mut self, to: &PublishedArrangement<B>, deadline: Option<Instant>) -> Result<(), Error>
+    where
+        B: MergeBatch<Time = T> + Send + Sync,
+    {
+        self.flush_until(deadline)?;
         self.follows = true;
         let number = {
             let mut state = self.core.state.lock();
@@ -372,7 +468,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             number
         };
         let core = Arc::downgrade(&self.core);
-        let source = published.published().clone();
+        let source = to.published().clone();
         let (session, shared) = (self.session, source.downgrade());
         let catch_up = move || {
             let (Some(core), Some(complete)) = (core.upgrade(), shared.complete()) else { return false };
@@ -388,7 +484,45 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     }
 }
 
+/// What those wait for who put in.
+const ROOM: &str = "there was room in the input's queue";
+
 impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
+    /// A copy of what was gathered whose bytes are the query's, from now until the workers have done with them. Its cap
+    /// is a bound of the queue as well: it waits until the workers have taken something, and is the query's end only if
+    /// nothing is left to take.
+    fn on_account(&self, gathered: &Updates<D, T, R>, deadline: Option<Instant>) -> Result<Updates<D, T, R>, Error> {
+        loop {
+            let queued = self.state.lock().queued;
+            let copied = catch_unwind(AssertUnwindSafe(|| {
+                let _tag = self.query.private.enter();
+                let mut chunk = Updates::default();
+                chunk.extend_from(gathered, 0, gathered.len());
+                chunk
+            }));
+            let payload = match copied {
+                Ok(chunk) => return Ok(chunk),
+                Err(payload) if payload.is::<OutOfMemory>() => payload,
+                // A user's `Clone`: it is on the user's own thread.
+                Err(payload) => resume_unwind(payload),
+            };
+            if queued == 0 {
+                let ending =
+                    Ending::Poisoned { operator: "input".to_string(), failure: Failure::from_payload(payload) };
+                if self.query.end(ending.clone()) {
+                    self.commands.append(Command::End(self.dataflow, ending));
+                    self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+                }
+                Error::check(&self.query)?;
+            }
+            waiting::wait(&self.query.clock, &self.state, deadline, ROOM, |state| match Error::ended(&self.query) {
+                Some(error) => Some(Err(error)),
+                None if state.queued < queued || state.queued == 0 => Some(Ok(())),
+                None => None,
+            })?;
+        }
+    }
+
     /// Moves a session up to the meet of a frontier, if it still follows under this number: whether it moved.
     fn follow_to(&self, session: usize, number: u64, complete: &Antichain<T>) -> Option<bool> {
         let mut state = self.state.lock();
@@ -422,12 +556,28 @@ impl<T: Timestamp, D: Columnar> Input<T, D, i64> {
         self.update(datum, 1)
     }
 
+    /// As `insert`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `update_timeout`.
+    pub fn insert_timeout(&mut self, datum: D, timeout: Duration) -> Result<(), Error> {
+        self.update_timeout(datum, 1, timeout)
+    }
+
     /// Takes `datum` away once, at this session's time.
     ///
     /// # Errors
     /// As `update`.
     pub fn remove(&mut self, datum: D) -> Result<(), Error> {
         self.update(datum, -1)
+    }
+
+    /// As `remove`, for at most `timeout`; with no time at all it does not wait.
+    ///
+    /// # Errors
+    /// As `update_timeout`.
+    pub fn remove_timeout(&mut self, datum: D, timeout: Duration) -> Result<(), Error> {
+        self.update_timeout(datum, -1, timeout)
     }
 }
 
@@ -451,15 +601,12 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
         }
         if !self.buffer.is_empty() {
             // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
-            let mut state = self.core.state.lock();
             let mut chunk = std::mem::take(&mut self.buffer);
+            let mut state = self.core.state.lock();
             if self.follows {
                 chunk = moved_up(chunk, &state.time(self.session));
             }
-            state.queued += chunk.len();
-            let worker = state.turn;
-            state.turn = (worker + 1) % state.queues.len();
-            state.queues[worker].push(chunk);
+            state.queue(chunk);
         }
         self.core.state.lock().sessions[self.session] = None;
         self.core.wake_workers();

@@ -23,6 +23,8 @@ pub struct QueryMetrics {
     pub name: String,
     /// Its memory.
     pub bytes: QueryBytes,
+    /// How often a node of it was stepped so far, on all workers together.
+    pub node_steps: u64,
     /// What it keeps of others' arrangements because it lags.
     pub lags: Vec<Lag>,
     /// Whether it has ended, though it was not retired yet.

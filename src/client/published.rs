@@ -7,7 +7,7 @@ use crate::operators::PublishedArrangement;
 use crate::order::{Antichain, Timestamp};
 use crate::runtime::Query;
 use crate::trace::{Hold, MergeBatch, OrdBatch, Snapshot, SnapshotError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A published arrangement of (key, val) as kpg stores it.
 pub type Published<K, V, T = u64, R = i64> = PublishedArrangement<OrdBatch<K, V, T, R>>;
@@ -47,24 +47,26 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
     /// # Errors
     /// `Deadline`; `WouldBlock` inside a step; otherwise as `snapshot_at`.
     pub fn wait_snapshot(&self, time: &B::Time, timeout: Duration) -> Result<Snapshot<B>, Error> {
-        let deadline = Instant::now() + timeout;
+        let clock = &self.query().clock;
+        let deadline = clock.deadline(timeout);
         let late = || Error::Deadline { what: format!("{time:?} was complete") };
+        let (mut stepper, mut more) = (None, !clock.is_past(deadline));
         loop {
             match self.snapshot_at(time) {
                 Err(Error::NotYet { .. }) => {}
                 other => return other,
+            }
+            if !more {
+                return Err(late());
             }
             match waiting::role() {
                 waiting::Role::Inside => {
                     return Err(Error::WouldBlock { what: format!("waiting until {time:?} was complete") });
                 }
                 waiting::Role::Owner(workers) => {
-                    if Instant::now() >= deadline {
-                        return Err(late());
-                    }
-                    waiting::step_all(&workers);
+                    more = stepper.get_or_insert_with(|| waiting::Stepper::new(workers, clock, deadline)).step();
                 }
-                waiting::Role::Client => match self.published().wait_complete(time, deadline) {
+                waiting::Role::Client => match self.published().wait_complete(time, clock.by_system(deadline)) {
                     Err(SnapshotError::NotYet { .. }) => return Err(late()),
                     Err(error) => return Err(convert(error, self.query())),
                     Ok(()) => {}

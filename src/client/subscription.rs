@@ -1,4 +1,4 @@
-//! Subscriptions and probes: what a client hears of a collection.
+//! Subscriptions: what a client hears of a collection.
 //!
 //! ```text
 //! sink node of worker w ─ seal at the frontier ─▶ shard w: (updates, frontier) ─┐
@@ -11,11 +11,11 @@
 use super::error::Error;
 use super::waiting;
 use crate::dataflow::{Closure, Fuel, Interest, SharedHandle, Updates};
-use crate::operators::Collection;
+use crate::operators::{Collection, Holdable};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::runtime::{Query, Wake};
-use crate::sync::{Monitor, Mutex};
-use crate::trace::{Batcher, sort_and_consolidate};
+use crate::sync::Monitor;
+use crate::trace::{Batcher, Hold, sort_and_consolidate};
 use kpg_columnar::Columnar;
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Updates that wait in a subscription before it coalesces.
 const CAPACITY: usize = 1 << 20;
@@ -39,6 +39,10 @@ struct State<T: Timestamp, D: Columnar, R: Semigroup> {
     handed: Antichain<T>,
     capacity: usize,
     readers: usize,
+    /// A sum did not fit: what it was part of is lost, so there is nothing right to hand over any more.
+    overflowed: bool,
+    /// Of arrangements that are to stay readable at what was handed over last.
+    holds: Vec<Hold<T>>,
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
@@ -52,9 +56,41 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
     fn leave(&mut self) {
         self.readers -= 1;
         if self.readers == 0 {
-            self.parts = Vec::new();
-            self.waiting = 0;
+            self.free();
         }
+    }
+
+    fn free(&mut self) {
+        self.parts = Vec::new();
+        self.waiting = 0;
+        self.holds = Vec::new();
+    }
+
+    /// What was not beyond `through` was handed over. The holds stand where this take began, so that every time whose
+    /// changes it gave, and the last one of all, can be read until the next.
+    fn hand_over(&mut self, through: &Antichain<T>) {
+        let handed = self.handed.join(through);
+        if handed == self.handed {
+            return;
+        }
+        let before = std::mem::replace(&mut self.handed, handed);
+        for hold in &mut self.holds {
+            // An import's history begins later than the subscription's first time: held from there on already.
+            if hold.sinces().all(|since| since.before_equal(&before)) {
+                hold.move_to(&before).expect("it was just compared");
+            }
+        }
+    }
+
+    /// What was taken, unless a sum in it does not fit: then that is all there will ever be.
+    fn checked(&mut self, updates: Vec<(D, T, R)>) -> Result<Changes<D, T, R>, Error> {
+        // Equal neighbours are sums that do not fit.
+        if updates.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1) {
+            self.overflowed = true;
+            self.free();
+            return Err(Error::DiffOverflow);
+        }
+        Ok(Changes { updates, through: self.handed.clone() })
     }
 
     /// Takes the updates of times at which `take` holds; sorted by (time, data), summed across shards.
@@ -122,7 +158,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Wake for SubscriptionCore<T, D, R>
 impl<T: Timestamp, D: Columnar, R: Semigroup> SubscriptionCore<T, D, R> {
     fn pass(&self, worker: usize, sealed: Option<Updates<D, T, R>>, frontier: Antichain<T>) {
         let mut state = self.state.lock();
-        if let Some(sealed) = sealed.filter(|_| state.readers > 0) {
+        if let Some(sealed) = sealed.filter(|_| state.readers > 0 && !state.overflowed) {
             state.waiting += sealed.len();
             state.parts.push(sealed);
         }
@@ -210,6 +246,20 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
 
     /// As `subscribe`; it coalesces when more than about `capacity` updates wait.
     pub fn subscribe_bounded(&self, capacity: usize) -> Subscription<T, D, R> {
+        self.subscribe_with(capacity, &[])
+    }
+
+    /// As `subscribe`, keeping the arrangements `held` readable at what it hands over: those below this collection, of
+    /// this dataflow or imported into it. At each time whose changes the last take handed over, so at the `time` of a
+    /// `wait_past(time)` that was not complete in an earlier take, `snapshot_at` succeeds until a later take hands over more. (An arrangement that is not
+    /// below this collection may have `time` complete later: `wait_snapshot` waits for it.)
+    ///
+    /// The holds go forward with the takes only: who takes nothing keeps all history. They end with the subscription.
+    pub fn subscribe_holding(&self, held: &[&dyn Holdable<T>]) -> Subscription<T, D, R> {
+        self.subscribe_with(CAPACITY, held)
+    }
+
+    fn subscribe_with(&self, capacity: usize, held: &[&dyn Holdable<T>]) -> Subscription<T, D, R> {
         let scope = self.scope();
         let mut builder = scope.node("subscription");
         let mut input = builder.input(&self.stream);
@@ -225,6 +275,8 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 capacity,
                 // The install's own.
                 readers: 1,
+                overflowed: false,
+                holds: held.iter().map(|held| held.hold_committed()).collect(),
             }),
             query: query.clone(),
         });
@@ -252,37 +304,6 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         );
         Subscription { core }
     }
-
-    /// Tells a client how far this collection's times have come.
-    pub fn probe(&self) -> Probe<T> {
-        let scope = self.scope();
-        let mut builder = scope.node("probe");
-        let mut input = builder.input(&self.stream);
-        let build = scope.build.clone();
-        let (local, query) = (build.local().clone(), build.install.query.clone());
-        let core = build.handle(|| ProbeCore::<T> {
-            frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
-            query: query.clone(),
-        });
-        let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
-        query.register(waiter);
-        let (shared, worker) = (core.clone(), local.index);
-        builder.finish(
-            Interest::Always,
-            Closure(move |_: &mut Fuel| {
-                while input.next().is_some() {}
-                let frontier = input.frontier();
-                let mut frontiers = shared.frontiers.lock();
-                if frontiers[worker] != frontier {
-                    frontiers[worker] = frontier;
-                    drop(frontiers);
-                    shared.frontiers.notify_all();
-                }
-                false
-            }),
-        );
-        Probe { core }
-    }
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
@@ -290,15 +311,20 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
     /// coalesced over `time` comes whole.
     ///
     /// # Errors
-    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step; `DiffOverflow`.
+    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step; `DiffOverflow`, from then
+    /// on at each call.
     pub fn wait_past(&mut self, time: &T, timeout: Duration) -> Result<Changes<D, T, R>, Error> {
         let query = &self.core.query;
-        waiting::wait(&self.core.state, Some(Instant::now() + timeout), &format!("{time:?} was complete"), |state| {
+        let deadline = query.clock.deadline(timeout);
+        waiting::wait(&query.clock, &self.core.state, deadline, &format!("{time:?} was complete"), |state| {
             Self::look(state, query, time)
         })
     }
 
     fn look(state: &mut State<T, D, R>, query: &Query, time: &T) -> Option<Result<Changes<D, T, R>, Error>> {
+        if state.overflowed {
+            return Some(Err(Error::DiffOverflow));
+        }
         let complete = state.complete();
         if complete.less_equal(time) {
             return Error::ended(query).map(Err);
@@ -308,26 +334,29 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Subscription<T, D, R> {
         if state.coalesced == Some(to) {
             state.coalesced = None;
         }
-        state.handed = state.handed.join(&after(&to));
-        Some(checked(updates, state.handed.clone()))
+        state.hand_over(&after(&to));
+        Some(state.checked(updates))
     }
 
     /// All complete changes that were not handed over yet, without waiting.
     ///
     /// # Errors
-    /// When the query ended and nothing is left; `DiffOverflow`.
+    /// When the query ended and nothing is left; `DiffOverflow`, from then on at each call.
     pub fn poll(&mut self) -> Result<Changes<D, T, R>, Error> {
         let mut state = self.core.state.lock();
+        if state.overflowed {
+            return Err(Error::DiffOverflow);
+        }
         let complete = state.complete();
         let updates = state.take(|t| !complete.less_equal(t));
         state.coalesced = None;
-        state.handed = state.handed.join(&complete);
-        let through = state.handed.clone();
+        state.hand_over(&complete);
+        let changes = state.checked(updates)?;
         drop(state);
-        if updates.is_empty() {
+        if changes.is_empty() {
             Error::check(&self.core.query)?;
         }
-        checked(updates, through)
+        Ok(changes)
     }
 
     /// A future of what `wait_past` gives; needs no runtime of its own.
@@ -352,14 +381,6 @@ fn after<T: Timestamp>(time: &T) -> Antichain<T> {
         T::from_coords(&coords)
     });
     passing.collect()
-}
-
-fn checked<D: Ord, T: Timestamp, R>(updates: Vec<(D, T, R)>, through: Antichain<T>) -> Result<Changes<D, T, R>, Error> {
-    // Equal neighbours are sums that do not fit.
-    if updates.windows(2).any(|pair| pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1) {
-        return Err(Error::DiffOverflow);
-    }
-    Ok(Changes { updates, through })
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Subscription<T, D, R> {
@@ -388,64 +409,3 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Future for Past<'_, T, D, R> {
         }
     }
 }
-
-struct ProbeCore<T: Timestamp> {
-    frontiers: Monitor<Vec<Antichain<T>>>,
-    query: Arc<Query>,
-}
-
-impl<T: Timestamp> SharedHandle for ProbeCore<T> {}
-
-impl<T: Timestamp> Wake for ProbeCore<T> {
-    fn wake(&self) {
-        drop(self.frontiers.lock());
-        self.frontiers.notify_all();
-    }
-}
-
-fn meet<T: Timestamp>(frontiers: &[Antichain<T>]) -> Antichain<T> {
-    let mut meet = Antichain::new();
-    frontiers.iter().for_each(|frontier| meet.meet_with(frontier));
-    meet
-}
-
-/// How far a collection's times have come, on all workers. `Send`; a clone is the same.
-#[derive(Clone)]
-pub struct Probe<T: Timestamp> {
-    core: Arc<ProbeCore<T>>,
-}
-
-impl<T: Timestamp> fmt::Debug for Probe<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Probe at {:?}", self.frontier())
-    }
-}
-
-impl<T: Timestamp> Probe<T> {
-    /// What is not beyond this frontier is complete.
-    pub fn frontier(&self) -> Antichain<T> {
-        meet(&self.core.frontiers.lock())
-    }
-
-    /// Whether `time` is complete.
-    pub fn is_past(&self, time: &T) -> bool {
-        !self.frontier().less_equal(time)
-    }
-
-    /// Waits until `time` is complete.
-    ///
-    /// # Errors
-    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step.
-    pub fn wait_past(&self, time: &T, timeout: Duration) -> Result<(), Error> {
-        let deadline = Some(Instant::now() + timeout);
-        waiting::wait(&self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
-            if !meet(frontiers).less_equal(time) {
-                return Some(Ok(()));
-            }
-            Error::ended(&self.core.query).map(Err)
-        })
-    }
-}
-
-/// A slot for one value that crosses threads.
-pub(crate) type Slot<O> = Mutex<Option<O>>;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::error::Error;
-use crate::runtime::Worker;
+use crate::runtime::{Clock, Worker};
 use crate::sync::Monitor;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -58,20 +58,74 @@ pub(crate) fn check_may_wait(what: &str) -> Result<(), Error> {
     }
 }
 
-/// Steps each of the workers once; true iff one had something to do.
-pub(crate) fn step_all(workers: &[Rc<RefCell<Worker>>]) -> bool {
+/// With nothing to do, so much simulated time passes until the next look.
+const SIMULATED_REST: Duration = Duration::from_micros(100);
+
+/// Steps each of the workers once, or as a simulation's schedule says: true iff there was, or may be, something to do.
+pub(crate) fn step_round(workers: &[Rc<RefCell<Worker>>]) -> bool {
+    let schedule = workers.iter().find_map(|worker| worker.borrow().schedule().cloned());
+    let Some(schedule) = schedule else {
+        return workers.iter().filter(|worker| worker.borrow_mut().step()).count() > 0;
+    };
+    let order = schedule.borrow_mut().round(workers.len());
     let mut busy = false;
-    for worker in workers {
-        busy |= worker.borrow_mut().step();
+    let mut left: Vec<bool> = vec![true; workers.len()];
+    for index in order {
+        left[index] = false;
+        busy |= workers[index].borrow_mut().step();
     }
-    busy
+    if !busy {
+        // Those that were left out, so that it is known whether all are idle.
+        for index in (0..workers.len()).filter(|index| left[*index]) {
+            busy |= workers[index].borrow_mut().step();
+        }
+    }
+    busy || workers.iter().any(|worker| worker.borrow().has_incoming())
 }
 
-/// Waits until `look` gives something.
+/// Steps the workers that this thread owns, while it waits.
+pub(crate) struct Stepper<'a> {
+    workers: Vec<Rc<RefCell<Worker>>>,
+    clock: &'a Clock,
+    deadline: Option<Instant>,
+    idle: bool,
+}
+
+impl<'a> Stepper<'a> {
+    /// For a wait until then.
+    pub(crate) fn new(workers: Vec<Rc<RefCell<Worker>>>, clock: &'a Clock, deadline: Option<Instant>) -> Self {
+        Stepper { workers, clock, deadline, idle: false }
+    }
+
+    /// Steps once, and rests a moment if no worker had anything to do: false iff it is no use to wait any longer. To be
+    /// called after each look for what is waited for.
+    ///
+    /// In a simulation with a schedule nobody else does anything. So if it comes back from a look that found nothing, and
+    /// the workers are idle still, that will be so until the deadline: time goes on to that, or, if there is none, for
+    /// ever.
+    pub(crate) fn step(&mut self) -> bool {
+        if step_round(&self.workers) {
+            self.idle = false;
+        } else if !self.clock.is_simulated() {
+            // Other threads may own the rest of the workers.
+            std::thread::sleep(Duration::from_micros(20));
+        } else if !self.workers.iter().any(|worker| worker.borrow().schedule().is_some()) {
+            self.clock.pass(SIMULATED_REST);
+        } else if std::mem::replace(&mut self.idle, true) {
+            let Some(deadline) = self.deadline else { return false };
+            self.clock.pass(deadline.saturating_duration_since(self.clock.now()));
+        }
+        !self.clock.is_past(self.deadline)
+    }
+}
+
+/// Waits until `look` gives something. With a deadline that has come it looks once, and steps nobody.
 ///
 /// # Errors
-/// What `look` gives; `Deadline`; `WouldBlock` from inside a step, if `look` does not give something at once.
+/// What `look` gives; `Deadline`; `WouldBlock` from inside a step, if there is time and `look` does not give something
+/// at once.
 pub(crate) fn wait<S, O>(
+    clock: &Clock,
     monitor: &Monitor<S>,
     deadline: Option<Instant>,
     what: &str,
@@ -81,22 +135,25 @@ pub(crate) fn wait<S, O>(
         return found;
     }
     let late = || Error::Deadline { what: what.to_string() };
+    if clock.is_past(deadline) {
+        return Err(late());
+    }
     match role() {
         Role::Inside => Err(Error::WouldBlock { what: format!("waiting until {what}") }),
-        Role::Owner(workers) => loop {
-            let busy = step_all(&workers);
-            if let Some(found) = look(&mut monitor.lock()) {
-                return found;
+        Role::Owner(workers) => {
+            let mut stepper = Stepper::new(workers, clock, deadline);
+            loop {
+                let more = stepper.step();
+                if let Some(found) = look(&mut monitor.lock()) {
+                    return found;
+                }
+                if !more {
+                    return Err(late());
+                }
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(late());
-            }
-            if !busy {
-                // Other threads may own the rest of the workers.
-                std::thread::sleep(Duration::from_micros(20));
-            }
-        },
+        }
         Role::Client => {
+            let deadline = clock.by_system(deadline);
             let mut state = monitor.lock();
             loop {
                 if let Some(found) = look(&mut state) {

@@ -6,6 +6,7 @@
 
 mod capability;
 mod core;
+mod doze;
 mod edge;
 mod install;
 mod node;
@@ -16,6 +17,7 @@ mod updates;
 pub use capability::{Capability, CapabilitySet, NotHeld, Token};
 pub(crate) use core::Core;
 pub use core::Stamp;
+pub(crate) use doze::ImportSource;
 pub(crate) use edge::Outlet;
 pub use edge::Payload;
 pub use install::{Agreement, HistoryHold, InstallFault, InstallShared, SharedHandle, TakeHold};

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::core::{Core, Running};
+use super::doze::Imports;
 use super::edge::{Receive, Stage};
 use super::install::{Agreement, InstallFault, InstallShared};
 use super::node::{Fuel, Node};
@@ -59,7 +60,9 @@ pub(crate) struct Dataflow {
     failed: bool,
     // In updates, of this turn.
     spent: isize,
-    imported_by: Vec<Box<dyn FnOnce()>>,
+    // Steps of nodes in this turn.
+    steps: u64,
+    imports: Imports,
 }
 
 impl Dataflow {
@@ -79,10 +82,13 @@ impl Dataflow {
         }
         tracker.propagate(|_| {});
         *build.core.tracker.borrow_mut() = Some(tracker);
+        let nodes = std::mem::take(&mut *build.nodes.borrow_mut());
+        let sources = std::mem::take(&mut *build.imports.borrow_mut());
+        let imports = Imports::new(sources, build.publishes(), &nodes, &build.births.borrow(), peers);
         let mut dataflow = Dataflow {
             core: build.core.clone(),
             install,
-            nodes: std::mem::take(&mut *build.nodes.borrow_mut()),
+            nodes,
             stages: std::mem::take(&mut *build.stages.borrow_mut()),
             channels: std::mem::take(&mut *build.channels.borrow_mut()),
             round: ChangeBatch::new(),
@@ -94,7 +100,8 @@ impl Dataflow {
             unpropagated: true,
             failed: false,
             spent: 0,
-            imported_by: std::mem::take(&mut *build.imported_by.borrow_mut()),
+            steps: 0,
+            imports,
         };
         // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
         build.finished.set(true);
@@ -121,8 +128,9 @@ impl Dataflow {
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return Ok(()) };
         let stages = &mut self.stages;
         core.running.set(Running::Node(node));
+        self.steps += 1;
         let _tag = self.install.query.private.enter();
-        let quantum = core.local.quantum as isize;
+        let quantum = core.local.quantum.get() as isize;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut fuel = Fuel(quantum);
             let again = logic.step(&mut fuel);
@@ -178,6 +186,7 @@ impl Dataflow {
         let keep = self.core.local.peers > 1;
         for (location, time, diff) in changes.drain() {
             tracker.update(location, time, diff);
+            self.imports.count(location, diff);
             if keep {
                 self.round.update(location, time, diff);
             }
@@ -284,7 +293,7 @@ impl Dataflow {
     fn run(&mut self) -> Result<(), Ending> {
         self.spent = 0;
         for _ in 0..STEPS {
-            if self.spent > TURN * self.core.local.quantum as isize {
+            if self.spent > TURN * self.core.local.quantum.get() as isize {
                 break;
             }
             if !self.core.stages.is_empty() {
@@ -312,7 +321,7 @@ impl Dataflow {
 
 /// Runs stages in the order of their numbers for a turn; the producers of what is left hold its stamps. How much it spent.
 fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) -> isize {
-    let turn = TURN * core.local.quantum as isize;
+    let turn = TURN * core.local.quantum.get() as isize;
     core.stage_fuel.set(turn);
     while let Some(stage) = core.stages.pop() {
         core.running.set(Running::Stage(stage));
@@ -361,6 +370,7 @@ impl Runnable for Dataflow {
         let tracker = tracker.as_mut().expect("a dataflow that runs has a tracker");
         for (location, time, diff) in changes {
             tracker.update(*location, *time, *diff);
+            self.imports.count(*location, *diff);
         }
         self.unpropagated = true;
         self.core.schedule();
@@ -373,6 +383,11 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
+        self.install.query.steps.add(std::mem::take(&mut self.steps));
+        if outcome.is_ok() {
+            let core = &self.core;
+            self.imports.settle(|node| core.nodes.insert(node));
+        }
         if outcome.is_ok() && (self.unpropagated || !self.core.nodes.is_empty() || !self.core.stages.is_empty()) {
             self.core.schedule();
         }
@@ -412,7 +427,6 @@ impl Drop for Dataflow {
         // From here on nothing is counted: what this worker drops now is not what it gave up.
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
-        self.imported_by.drain(..).for_each(|forget| forget());
         self.core.forget_offers();
     }
 }

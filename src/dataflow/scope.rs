@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::core::{Core, Stamp};
+use super::doze::ImportSource;
 use super::edge::{Consumer, EachMessage, Outlet, Payload, PortQueue, Receive, Stage, StageQueue};
 use super::install::{InstallFault, InstallShared, SharedHandle, TakeHold};
 use super::node::{Connected, InputPort, Node, OutputPort};
@@ -43,8 +44,8 @@ pub(crate) struct Build {
     parents: RefCell<Vec<ScopeId>>,
     handles: Cell<usize>,
     offers: Cell<u32>,
-    /// Run when the dataflow ends: it hears of nobody's batches any more.
-    pub(crate) imported_by: RefCell<Vec<Box<dyn FnOnce()>>>,
+    /// What it imports, by node.
+    pub(crate) imports: RefCell<Vec<(u32, Box<dyn ImportSource>)>>,
     /// Whether a dataflow came of it, which then sees to what it leaves.
     pub(crate) finished: Cell<bool>,
 }
@@ -56,7 +57,7 @@ impl Drop for Build {
         }
         // The closure panicked, or the graph was refused: others on this worker are to forget it.
         self.core.ended.set(true);
-        self.imported_by.get_mut().drain(..).for_each(|forget| forget());
+        self.imports.get_mut().drain(..).for_each(|(_, source)| source.forget());
         self.core.forget_offers();
     }
 }
@@ -81,7 +82,7 @@ impl Build {
             parents: RefCell::new(vec![ScopeId(0)]),
             handles: Cell::new(0),
             offers: Cell::new(0),
-            imported_by: RefCell::default(),
+            imports: RefCell::default(),
             finished: Cell::new(false),
         })
     }
@@ -105,6 +106,11 @@ impl Build {
     pub(crate) fn next_offer(&self) -> u64 {
         let index = self.offers.replace(self.offers.get() + 1);
         (u64::from(self.core.id) << 32) | u64::from(index)
+    }
+
+    /// Whether it offers anything to others.
+    pub(crate) fn publishes(&self) -> bool {
+        self.offers.get() > 0
     }
 
     pub(crate) fn with_graph<O>(&self, f: impl FnOnce(&mut GraphBuilder) -> O) -> O {

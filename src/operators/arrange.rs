@@ -12,7 +12,7 @@
 use super::arranged::Arranged;
 use super::collection::{Chunk, Collection, fitting, owned};
 use super::exchange::exchanged;
-use super::publish::Importers;
+use super::importers::{Importers, News};
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::trace::{
@@ -90,7 +90,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let policy = policy.or_else(|| builder.core().local.defaults.downcast_ref().copied()).unwrap_or_default();
         let (writer, trace) = TraceWriter::new(policy);
         let writer = Rc::new(RefCell::new(writer));
-        let importers = Importers::of(builder.index);
+        let importers = Importers::of(builder.index, &builder.core().local);
         let own = Some(Rc::new((writer.clone(), importers.clone())) as Rc<dyn std::any::Any>);
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
@@ -122,13 +122,13 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         self.output.send(&self.capabilities, Delivery { batches: Arc::new([batch]) });
         drop(writer);
         self.core.mergers.insert(self.node);
-        self.importers.poke(&self.core.local);
+        self.importers.poke(&self.core.local, News::Data);
     }
 
     pub(crate) fn output_moved(&mut self) {
         let frontier = self.output.frontier();
         self.writer.borrow_mut().advance_upper(&frontier);
-        self.importers.poke(&self.core.local);
+        self.importers.poke(&self.core.local, if frontier.is_empty() { News::Data } else { News::Tick });
     }
 
     /// Whether anyone has the published arrangement: then its trace stays, also once the input has closed, so that late
@@ -220,7 +220,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 false
             }),
         );
-        Collection::new(stream)
+        Collection::new(stream).consolidated()
     }
 }
 

@@ -16,11 +16,13 @@ pub type Chunk<D, T, R> = Rc<Updates<D, T, R>>;
 /// A changing multiset of `D`, as the stream of its updates (data, time, diff).
 pub struct Collection<'s, T: Timestamp, D: Columnar, R: Semigroup = i64> {
     pub(crate) stream: Stream<'s, T, Chunk<D, T, R>>,
+    /// Whether each (datum, time) comes at most once from all workers together, so that nothing in it cancels.
+    pub(crate) consolidated: bool,
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Collection<'_, T, D, R> {
     fn clone(&self) -> Self {
-        Collection { stream: self.stream.clone() }
+        Collection { stream: self.stream.clone(), consolidated: self.consolidated }
     }
 }
 
@@ -89,7 +91,12 @@ pub(crate) fn fitting<D: Columnar, T: Timestamp, R: Semigroup>(updates: Updates<
 
 impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
     pub(crate) fn new(stream: Stream<'s, T, Chunk<D, T, R>>) -> Self {
-        Collection { stream }
+        Collection { stream, consolidated: false }
+    }
+
+    /// Vouches that each (datum, time) comes at most once from all workers together.
+    pub(crate) fn consolidated(self) -> Self {
+        Collection { consolidated: true, ..self }
     }
 
     /// The scope it lives in.

@@ -44,7 +44,7 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
                 (!diff.is_zero()).then(|| (<D as Columnar>::to_owned(datum), diff))
             });
         }
-        arranged.threshold_arranged(name, f).as_collection(|datum, ()| <D as Columnar>::to_owned(datum))
+        arranged.threshold_arranged(name, f).as_collection(|datum, ()| <D as Columnar>::to_owned(datum)).consolidated()
     }
 
     /// Each datum that is there, with its count.
@@ -53,7 +53,8 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         if const { T::TOTAL } {
             return arranged.map_counts("count", |datum, count| Some(((<D as Columnar>::to_owned(datum), count), 1)));
         }
-        arranged.count_arranged().as_collection(|datum, count| (<D as Columnar>::to_owned(datum), count))
+        let counts = arranged.count_arranged();
+        counts.as_collection(|datum, count| (<D as Columnar>::to_owned(datum), count)).consolidated()
     }
 }
 

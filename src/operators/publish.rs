@@ -10,13 +10,14 @@
 
 use super::arranged::Arranged;
 use super::collection::Collection;
+use super::importers::Importers;
 use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
 use crate::order::{Antichain, Coords, Lattice, Semigroup, Timestamp};
-use crate::runtime::{DataflowId, Lag, Local, Mailbox, Query, Wake};
+use crate::runtime::{Lag, Mailbox, Query, Wake};
 use crate::trace::{
-    AsOfBatch, AsOfTrace, Delivery, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
+    AsOfBatch, AsOfTrace, Delivery, Hold, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
     TraceWriter, WeakTrace,
 };
 use kpg_columnar::Columnar;
@@ -25,30 +26,6 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Who on this worker hears of an arrangement's batches and ticks, and on whose account its bytes are.
-#[derive(Clone, Default)]
-pub(crate) struct Importers {
-    writer: u32,
-    nodes: Rc<RefCell<Vec<(DataflowId, u32)>>>,
-    tag: Rc<RefCell<Option<kpg_arena::Tag>>>,
-}
-
-impl Importers {
-    /// Of what that node writes.
-    pub(crate) fn of(writer: u32) -> Self {
-        Importers { writer, ..Importers::default() }
-    }
-    pub(crate) fn poke(&self, local: &Local) {
-        let nodes = self.nodes.borrow();
-        if !nodes.is_empty() {
-            local.pokes.borrow_mut().extend_from_slice(&nodes);
-        }
-    }
-    pub(crate) fn tag(&self) -> Option<kpg_arena::Tag> {
-        self.tag.borrow().clone()
-    }
-}
 
 /// What a publishing dataflow offers the others on its worker.
 struct Offer<B: MergeBatch> {
@@ -114,15 +91,27 @@ impl<'s, B: MergeBatch + Send + Sync> Arranged<'s, TraceHandle<B>> {
             offer,
             engine,
             mailboxes: local.mailboxes.clone(),
-            node: own.1.writer,
+            node: own.1.writer(),
         });
         own.0.borrow_mut().publish(&core.published, local.index);
-        *own.1.tag.borrow_mut() = Some(query.shared.clone());
+        own.1.set_tag(query.shared.clone());
         let offered = Offer { trace: self.trace.downgrade(), importers: own.1.clone() };
         local.offers.borrow_mut().insert(offer, Box::new(offered));
         let waiter: std::sync::Weak<PublishedCore<B>> = Arc::downgrade(&core);
         query.register(waiter);
         PublishedArrangement { core }
+    }
+}
+
+/// What can be held readable from any thread: see [`Collection::subscribe_holding`].
+pub trait Holdable<T: Timestamp> {
+    /// A hold on each shard, as far back as it can be read.
+    fn hold_committed(&self) -> Hold<T>;
+}
+
+impl<B: MergeBatch + Send + Sync> Holdable<B::Time> for PublishedArrangement<B> {
+    fn hold_committed(&self) -> Hold<B::Time> {
+        self.core.published.take_import_hold().1
     }
 }
 
@@ -178,11 +167,8 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         let mut builder = scope.node("import");
         let (output, stream) = builder.source();
         if let Some(importers) = importers {
-            importers.nodes.borrow_mut().push((build.core.id, builder.index));
-            build.imported_by.borrow_mut().push(Box::new({
-                let id = build.core.id;
-                move || importers.nodes.borrow_mut().retain(|(dataflow, _)| *dataflow != id)
-            }));
+            let source = importers.add(build.core.id, builder.index);
+            build.imports.borrow_mut().push((builder.index, source));
         }
         let first = Rc::new(OnceCell::new());
         let view = AsOfTrace::pending(trace.clone(), first.clone());
@@ -190,7 +176,7 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
             query: build.install.query.clone(),
             source: self.core.query.name.clone(),
             offer: self.core.offer,
-            looked: Instant::now(),
+            looked: build.install.query.clock.now(),
         };
         let worker = local.index;
         let node = Import { trace: Some(trace), published, output, worker, first, delivered: None, account };
@@ -224,10 +210,11 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl Account {
     fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>, worker: usize) {
-        if self.looked.elapsed() < LOOK {
+        let now = self.query.clock.now();
+        if now.saturating_duration_since(self.looked) < LOOK {
             return;
         }
-        self.looked = Instant::now();
+        self.looked = now;
         let (since, bytes) = trace.lag_of(self.query.id, &published.default_since());
         let lag = Lag { source: self.source.clone(), since: format!("{since:?}"), bytes };
         if let Err(failure) = self.query.report_lag(self.offer, worker, lag) {
@@ -325,7 +312,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
-    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be.
+    /// The changes after the dataflow's first time; that is a time that is complete on every worker, or about to be. Where
+    /// that is the least time there is, the changes at it too: nothing was complete before it.
     ///
     /// Fails the install as `PublishedArrangement::import` does.
     pub fn import<'s>(&self, scope: &Scope<'s, T>) -> Collection<'s, T, D, R> {
@@ -333,7 +321,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> PublishedStream<T, D, R> {
         let changes = self.changes.import(scope).as_collection(|datum, ()| <D as Columnar>::to_owned(datum));
         changes.filter_times(move |time| {
             let first = first.get().expect("a dataflow's first time is known before it runs");
-            time.to_coords() != *first
+            time.to_coords() != *first || *time == T::minimum()
         })
     }
 

@@ -7,6 +7,8 @@
 //! ```
 //! In round 0 the variable is its source, in each later one the body's value of the round before. What goes round is the
 //! difference, consolidated, so that updates that cancel don't circulate and a loop at its fixed point is at rest.
+//! A time goes round when the frontiers of value and source have passed it; or at once, when the value's producer gives
+//! each (datum, time) once and nothing of the source is to come or is stored at that time: so each round after the first.
 //! Invariants: feedback is a node, never a stage: a cycle never runs on the stack; it steps stamps and each record's
 //! time; what would pass the counter's maximum is dropped; it holds capabilities as a batcher does, one step on.
 #![forbid(unsafe_code)]
@@ -18,7 +20,7 @@ use crate::dataflow::{Token, Updates};
 use crate::order::{Abelian, Antichain, Coords, MAX_COORDINATES, Product, Timestamp};
 use crate::progress::Summary;
 use crate::trace::{Batcher, start};
-use kpg_columnar::Columnar;
+use kpg_columnar::{Column, Columnar};
 use std::rc::Rc;
 
 /// A collection that a loop's body defines in terms of itself.
@@ -99,22 +101,33 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
         let mut capabilities = CapabilitySet::new();
         // While this stands, what is held need not be exact: nobody can pass it.
         let mut sealed_to = start();
+        let consolidated = value.consolidated;
+        // Times at or before whatever the batcher holds.
+        let mut stored = Antichain::new();
         builder.finish(
             Interest::Held,
             Closure(move |_: &mut Fuel| {
-                let mut take = |port: &mut InputPort<Product<T, C>, Chunk<D, Product<T, C>, R>>| {
+                let mut around = Around { output: &mut output, maxima: &maxima };
+                // The source first: what it has for a time must not come after that time went round at once.
+                if let Some(port) = &mut source_port {
                     while let Some((token, chunk)) = port.next() {
                         if eager {
-                            pass_on(&mut output, &token, owned(chunk), &maxima);
+                            around.pass_on(&token, owned(chunk));
                         } else {
-                            output.retain(&token, &mut capabilities);
-                            batcher.push(owned(chunk));
+                            around.output.retain(&token, &mut capabilities);
+                            store(&mut batcher, &mut stored, owned(chunk));
                         }
                     }
-                };
-                take(&mut value_port);
-                if let Some(port) = &mut source_port {
-                    take(port);
+                }
+                let source_frontier = source_port.as_ref().map(InputPort::frontier).unwrap_or_default();
+                while let Some((token, chunk)) = value_port.next() {
+                    let at_once = |time| !source_frontier.less_equal(&time) && !stored.less_equal(&time);
+                    if eager || consolidated && (0..chunk.len()).all(|i| at_once(chunk.times.get(i))) {
+                        around.pass_on(&token, owned(chunk));
+                    } else {
+                        around.output.retain(&token, &mut capabilities);
+                        store(&mut batcher, &mut stored, owned(chunk));
+                    }
                 }
                 let mut limit = value_port.frontier();
                 if let Some(port) = &source_port {
@@ -130,8 +143,9 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
                         output.send_all(&capabilities, stepped);
                     }
                 }
+                stored = batcher.frontier();
                 let held: Antichain<Product<T, C>> =
-                    batcher.frontier().elements().iter().filter_map(|t| next_round(t, &maxima)).collect();
+                    stored.elements().iter().filter_map(|t| next_round(t, &maxima)).collect();
                 capabilities.must_downgrade(&held);
                 false
             }),
@@ -140,16 +154,31 @@ impl<'s, T: Timestamp, C: Timestamp, D: Columnar, R: Abelian> Variable<'s, T, C,
     }
 }
 
-fn pass_on<T: Timestamp, D: Columnar, R: Abelian>(
-    output: &mut OutputPort<T, Chunk<D, T, R>>,
-    token: &Token<T>,
-    updates: Updates<D, T, R>,
-    maxima: &[u64; MAX_COORDINATES],
-) {
-    let stepped = stepped(updates, maxima);
-    if !stepped.is_empty() {
-        output.send(token, Rc::new(stepped));
+/// Where what goes round at once leaves.
+struct Around<'o, T: Timestamp, D: Columnar, R: Abelian> {
+    output: &'o mut OutputPort<T, Chunk<D, T, R>>,
+    maxima: &'o [u64; MAX_COORDINATES],
+}
+
+impl<T: Timestamp, D: Columnar, R: Abelian> Around<'_, T, D, R> {
+    fn pass_on(&mut self, token: &Token<T>, updates: Updates<D, T, R>) {
+        let stepped = stepped(updates, self.maxima);
+        if !stepped.is_empty() {
+            self.output.send(token, Rc::new(stepped));
+        }
     }
+}
+
+/// Keeps updates until their times are complete; `stored` is a bound on all that is kept.
+fn store<T: Timestamp, D: Columnar, R: Abelian>(
+    batcher: &mut Batcher<D, T, R>,
+    stored: &mut Antichain<T>,
+    updates: Updates<D, T, R>,
+) {
+    for index in 0..updates.len() {
+        stored.insert(updates.times.get(index));
+    }
+    batcher.push(updates);
 }
 
 /// The time one round on; nothing past the counter's maximum.

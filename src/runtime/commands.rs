@@ -44,6 +44,8 @@ struct Log {
     commands: VecDeque<Command>,
     executed: Vec<usize>,
     stopped: bool,
+    /// Who is to be told if a worker leaves.
+    drain: Option<Arc<Monitor<Vec<AtRest>>>>,
 }
 
 impl Log {
@@ -55,14 +57,19 @@ impl Log {
 impl CommandLog {
     /// A log that `workers` workers read.
     pub fn new(workers: usize) -> Self {
-        let log = Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false };
+        let log =
+            Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false, drain: None };
         CommandLog { inner: Monitor::new(log) }
     }
 
     /// Appends a command; gives how many there are then.
     pub fn append(&self, command: Command) -> usize {
         let mut log = self.inner.lock();
-        log.stopped |= matches!(command, Command::Stop);
+        match &command {
+            Command::Stop => log.stopped = true,
+            Command::Drain(flags) => log.drain = Some(flags.clone()),
+            _ => {}
+        }
         log.commands.push_back(command);
         log.dropped + log.commands.len()
     }
@@ -89,8 +96,21 @@ impl CommandLog {
 
     /// A worker has stopped, or is gone: nobody waits for it any more.
     pub fn leave(&self, worker: usize) {
-        self.inner.lock().executed[worker] = usize::MAX;
+        let mut log = self.inner.lock();
+        log.executed[worker] = usize::MAX;
+        let drain = log.drain.clone();
+        drop(log);
         self.inner.notify_all();
+        if let Some(flags) = drain {
+            // Under its lock, so that whoever has just looked here is asleep, or looks again.
+            drop(flags.lock());
+            flags.notify_all();
+        }
+    }
+
+    /// Whether a worker has stopped, or is gone.
+    pub fn has_left(&self) -> bool {
+        self.inner.lock().executed.contains(&usize::MAX)
     }
 
     /// Whether a stop has been sequenced.
@@ -104,10 +124,10 @@ impl CommandLog {
     }
 
     /// Waits until something was executed, or the deadline; true iff all workers have executed the first `count`.
-    pub fn wait_executed(&self, count: usize, deadline: Instant) -> bool {
+    pub fn wait_executed(&self, count: usize, deadline: Option<Instant>) -> bool {
         let mut log = self.inner.lock();
         while log.executed_by_all() < count {
-            let (guard, timed_out) = self.inner.wait(log, Some(deadline));
+            let (guard, timed_out) = self.inner.wait(log, deadline);
             log = guard;
             if timed_out {
                 return log.executed_by_all() >= count;

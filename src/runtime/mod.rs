@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
+mod clock;
+#[cfg(not(loom))]
 mod commands;
 pub mod fabric;
 #[cfg(not(loom))]
@@ -10,10 +12,14 @@ mod message;
 mod protocol;
 #[cfg(not(loom))]
 mod query;
+#[cfg(not(loom))]
+mod schedule;
 pub mod topology;
 #[cfg(not(loom))]
 mod worker;
 
+#[cfg(not(loom))]
+pub use clock::Clock;
 #[cfg(not(loom))]
 pub use commands::{AtRest, Command, CommandLog, Install};
 #[cfg(not(loom))]
@@ -21,4 +27,6 @@ pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 #[cfg(not(loom))]
 pub use query::{Ending, Failure, Lag, Query, Wake};
 #[cfg(not(loom))]
-pub use worker::{Local, Mailbox, Round, Runnable, Setup, Worker};
+pub use schedule::Schedule;
+#[cfg(not(loom))]
+pub use worker::{Local, Mailbox, Poke, Round, Runnable, Setup, Worker};

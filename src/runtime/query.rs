@@ -5,9 +5,10 @@
 //! setting it wakes them all.
 #![forbid(unsafe_code)]
 
+use super::clock::Clock;
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
-use crate::sync::Mutex;
+use crate::sync::{Counter, Mutex};
 use kpg_arena::OutOfMemory;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -118,10 +119,16 @@ pub struct Query {
     pub id: DataflowId,
     /// The name it was installed under.
     pub name: String,
+    /// All its bytes: those it holds for itself and those of what it publishes. They have its cap.
+    pub all: kpg_arena::Tag,
     /// The bytes it holds for itself.
     pub private: kpg_arena::Tag,
     /// The bytes of what it publishes.
     pub shared: kpg_arena::Tag,
+    /// Steps of its nodes, on all workers.
+    pub steps: Counter,
+    /// The clock of its engine.
+    pub clock: Clock,
     state: Mutex<State>,
 }
 
@@ -152,12 +159,16 @@ impl fmt::Debug for Query {
 
 impl Query {
     /// A query that runs.
-    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>) -> Arc<Query> {
+    pub fn new(id: DataflowId, name: &str, cap_bytes: Option<usize>, clock: Clock) -> Arc<Query> {
+        let all = kpg_arena::Tag::with_cap(name, cap_bytes);
         Arc::new(Query {
             id,
             name: name.to_string(),
-            private: kpg_arena::Tag::with_cap(name, cap_bytes),
-            shared: kpg_arena::Tag::new(format!("{name} (published)")),
+            private: all.part(name),
+            shared: all.part(format!("{name} (published)")),
+            all,
+            steps: Counter::default(),
+            clock,
             state: Mutex::new(State::default()),
         })
     }
@@ -170,7 +181,7 @@ impl Query {
     /// Notes what the query keeps of arrangement `offer` on a worker.
     ///
     /// # Errors
-    /// If that, with what it keeps elsewhere and the bytes it holds for itself, is beyond its cap.
+    /// If that, with what it keeps elsewhere and its own bytes, published ones included, is beyond its cap.
     pub fn report_lag(&self, offer: u64, worker: usize, lag: Lag) -> Result<(), Failure> {
         let mut state = self.state.lock();
         if lag.bytes == 0 {
@@ -180,8 +191,8 @@ impl Query {
         let text = format!("it keeps {} bytes of {:?} from {} on", lag.bytes, lag.source, lag.since);
         state.lags.insert((offer, worker), lag);
         let kept: usize = state.lags.values().map(|lag| lag.bytes).sum();
-        let own = self.private.live_bytes();
-        match self.private.cap_bytes() {
+        let own = self.all.live_bytes();
+        match self.all.cap_bytes() {
             Some(cap) if kept + own > cap => Err(Failure::OutOfMemory(format!(
                 "its lag goes beyond its cap: {text}, in all {kept} bytes beside {own} of its own, the cap is {cap}: \
                  advance its inputs, or let them follow"

@@ -10,10 +10,12 @@
 //! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
 #![forbid(unsafe_code)]
 
+use super::clock::Clock;
 use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
 use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
 use super::query::{Ending, Query};
+use super::schedule::Schedule;
 use crate::sync::{Monitor, Mutex, Unparker};
 use kpg_arena::Arena;
 use std::any::Any;
@@ -25,6 +27,9 @@ use std::time::Duration;
 
 /// Most messages that one step takes from the fabric, so that a flood doesn't starve the dataflows.
 const RECEIVE_LIMIT: usize = 1024;
+
+/// How long a step takes by a simulation's clock.
+const SIMULATED_STEP: Duration = Duration::from_micros(1);
 
 /// How other threads reach a worker: a list of nodes to activate, and its parker.
 pub struct Mailbox {
@@ -71,6 +76,12 @@ pub trait Runnable {
     fn query(&self) -> &Arc<Query>;
 }
 
+/// News of one dataflow for others on its worker.
+pub trait Poke {
+    /// Calls `activate` for each node that is to hear.
+    fn tell(&self, activate: &mut dyn FnMut(DataflowId, u32));
+}
+
 /// What the dataflows of one worker share; lives on the worker's thread.
 pub struct Local {
     /// This worker's number.
@@ -87,8 +98,8 @@ pub struct Local {
     pub active: RefCell<VecDeque<DataflowId>>,
     /// Dataflows with merges to go on with.
     pub mergers: RefCell<Vec<DataflowId>>,
-    /// Local activations across dataflows, as an import's by its source.
-    pub pokes: RefCell<Vec<(DataflowId, u32)>>,
+    /// News across dataflows of this worker, as a source's for its importers: told after the quantum that made them.
+    pub pokes: RefCell<Vec<Rc<dyn Poke>>>,
     /// What this worker's dataflows offer each other, by a number that is the same on all workers.
     pub offers: RefCell<HashMap<u64, Box<dyn Any>>>,
     /// Dataflows built in the current command.
@@ -102,7 +113,11 @@ pub struct Local {
     /// What the floors above want at hand on each worker; they know its type.
     pub defaults: Box<dyn Any>,
     /// About how many updates a node may touch in one step.
-    pub quantum: usize,
+    pub quantum: Cell<usize>,
+    /// Ticks without data of which an importer that nobody watches is told once.
+    pub idle_tick: usize,
+    /// The engine's clock.
+    pub clock: Clock,
 }
 
 impl Local {
@@ -131,6 +146,12 @@ pub struct Setup {
     pub defaults: Box<dyn Any>,
     /// See [`Local::quantum`].
     pub quantum: usize,
+    /// See [`Local::idle_tick`].
+    pub idle_tick: usize,
+    /// See [`Local::clock`].
+    pub clock: Clock,
+    /// In a simulation that chooses more than what is delivered when.
+    pub schedule: Option<Rc<RefCell<Schedule>>>,
 }
 
 type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
@@ -138,6 +159,8 @@ type AnyFabric = Box<dyn Fabric<Envelope, ProgressEntry>>;
 struct Slot {
     dataflow: Box<dyn Runnable>,
     ready: bool,
+    /// It has something to do as soon as it is ready: it is on no list of active ones meanwhile, so the worker may sleep.
+    due: bool,
     poisoned: bool,
 }
 
@@ -145,6 +168,8 @@ struct Slot {
 pub struct Worker {
     local: Rc<Local>,
     fabric: AnyFabric,
+    schedule: Option<Rc<RefCell<Schedule>>>,
+    quantum: usize,
     executed: usize,
     stopped: bool,
     drain: Option<Arc<Monitor<Vec<AtRest>>>>,
@@ -162,7 +187,7 @@ pub struct Worker {
 impl Worker {
     /// Worker `fabric.index()` of an engine.
     pub fn new(fabric: AnyFabric, setup: Setup) -> Self {
-        let Setup { commands, mailboxes, arena, engine, defaults, quantum } = setup;
+        let Setup { commands, mailboxes, arena, engine, defaults, quantum, idle_tick, clock, schedule } = setup;
         let local = Rc::new(Local {
             index: fabric.index(),
             peers: fabric.peers(),
@@ -178,11 +203,15 @@ impl Worker {
             arena,
             engine,
             defaults,
-            quantum,
+            quantum: Cell::new(quantum),
+            idle_tick,
+            clock,
         });
         Worker {
             local,
             fabric,
+            schedule,
+            quantum,
             executed: 0,
             stopped: false,
             drain: None,
@@ -203,6 +232,23 @@ impl Worker {
     /// This worker's number.
     pub fn index(&self) -> usize {
         self.local.index
+    }
+
+    /// The schedule of its simulation, if it has one.
+    pub fn schedule(&self) -> Option<&Rc<RefCell<Schedule>>> {
+        self.schedule.as_ref()
+    }
+
+    /// Whether something is on its way to it.
+    pub fn has_incoming(&self) -> bool {
+        self.fabric.has_incoming()
+    }
+
+    /// Notes what happened, in a simulation's trace.
+    fn note(&self, event: impl std::hash::Hash) {
+        if let Some(schedule) = &self.schedule {
+            schedule.borrow_mut().note(event);
+        }
     }
 
     /// What its dataflows share.
@@ -227,6 +273,12 @@ impl Worker {
             return false;
         }
         let _arena = self.local.arena.enter();
+        self.local.clock.pass(SIMULATED_STEP);
+        if let Some(schedule) = &self.schedule {
+            let mut schedule = schedule.borrow_mut();
+            self.local.quantum.set(schedule.quantum(self.quantum));
+            schedule.note(("step", self.local.index, self.local.quantum.get()));
+        }
         self.local.stepping.set(true);
         let mut busy = self.execute_commands();
         if !self.stopped {
@@ -287,7 +339,7 @@ impl Worker {
     fn adopt_built(&mut self) {
         let built = std::mem::take(&mut *self.local.built.borrow_mut());
         for (id, dataflow) in built {
-            self.dataflows.insert(id, Slot { dataflow, ready: false, poisoned: false });
+            self.dataflows.insert(id, Slot { dataflow, ready: false, due: false, poisoned: false });
             self.unready.push(id);
         }
     }
@@ -346,8 +398,14 @@ impl Worker {
         self.received += incoming.len() as u64;
         for item in incoming {
             match item {
-                Incoming::Message { message, .. } => self.take_message(message),
-                Incoming::Progress { entry, .. } => self.take_progress(&entry),
+                Incoming::Message { from, message } => {
+                    self.note(("message", from, message.dataflow, message.channel));
+                    self.take_message(message);
+                }
+                Incoming::Progress { from, entry } => {
+                    self.note(("progress", from, entry.len()));
+                    self.take_progress(&entry);
+                }
             }
         }
         any
@@ -378,10 +436,13 @@ impl Worker {
     }
 
     fn check_ready(&mut self) {
-        let dataflows = &mut self.dataflows;
+        let (dataflows, local) = (&mut self.dataflows, &self.local);
         self.unready.retain(|id| {
             let Some(slot) = dataflows.get_mut(id) else { return false };
             slot.ready = slot.dataflow.ready();
+            if slot.ready && std::mem::take(&mut slot.due) {
+                local.schedule(*id);
+            }
             !slot.ready
         });
     }
@@ -398,12 +459,16 @@ impl Worker {
             if slot.poisoned {
                 continue;
             }
-            busy = true;
             if !slot.ready {
-                self.local.schedule(id);
+                // Whoever builds it last wakes all workers.
+                slot.due = true;
                 continue;
             }
+            busy = true;
             let round = slot.dataflow.step();
+            if let Some(schedule) = &self.schedule {
+                schedule.borrow_mut().note((id, &round.changes, round.failed.is_some()));
+            }
             if !round.changes.is_empty() && self.local.peers > 1 {
                 entry.push((id, round.changes));
             }
@@ -434,13 +499,19 @@ impl Worker {
             if pokes.is_empty() {
                 return;
             }
-            for (dataflow, node) in pokes {
-                self.activate(dataflow, node);
+            for poke in pokes {
+                poke.tell(&mut |dataflow, node| self.activate(dataflow, node));
             }
         }
     }
 
     fn merge_on(&mut self) -> bool {
+        if let Some(schedule) = self.schedule.as_ref().filter(|_| !self.local.mergers.borrow().is_empty())
+            && schedule.borrow_mut().below(2) == 0
+        {
+            // As if others had needed the core.
+            return true;
+        }
         let Some(id) = self.local.mergers.borrow_mut().pop() else { return false };
         let Some(slot) = self.dataflows.get_mut(&id) else { return true };
         if !slot.poisoned && slot.dataflow.idle() {

@@ -44,3 +44,20 @@ pub fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
+
+/// A count to which any thread adds, and which any thread reads; it orders nothing else.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+pub struct Counter(std::sync::atomic::AtomicU64);
+
+#[cfg(not(loom))]
+impl Counter {
+    /// Adds.
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, std::sync::atomic::Ordering::Relaxed);
+    }
+    /// The sum so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}

@@ -196,7 +196,7 @@ impl<B: Batch> Published<B> {
     ///
     /// # Errors
     /// `NotYet`, if the deadline came first; `Unpublished`.
-    pub fn wait_complete(&self, time: &B::Time, deadline: Instant) -> Result<(), SnapshotError<B::Time>> {
+    pub fn wait_complete(&self, time: &B::Time, deadline: Option<Instant>) -> Result<(), SnapshotError<B::Time>> {
         let mut changes = self.shared.changes.lock();
         loop {
             let seen = changes.count;
@@ -209,7 +209,7 @@ impl<B: Batch> Published<B> {
             }
             // A change counts after its value was replaced: one that this look missed has yet to count.
             while changes.count == seen {
-                let (guard, late) = self.shared.changes.wait(changes, Some(deadline));
+                let (guard, late) = self.shared.changes.wait(changes, deadline);
                 changes = guard;
                 if late && changes.count == seen {
                     return Err(SnapshotError::NotYet { complete });

@@ -31,8 +31,8 @@ fn quoted(text: &str) -> Vec<(usize, &str)> {
 /// Whether a quoted word is the name of a file or a directory here.
 fn is_path(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
-    let file =
-        [".rs", ".md", ".toml", ".txt", ".py", ".sh", "/"].iter().any(|end| name.ends_with(end)) || name.contains(".ci/");
+    let file = [".rs", ".md", ".toml", ".txt", ".py", ".sh", "/"].iter().any(|end| name.ends_with(end))
+        || name.contains(".ci/");
     plain && file && name.len() > 1 && !name.starts_with("..") && !name.starts_with("target")
 }
 

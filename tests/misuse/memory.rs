@@ -69,6 +69,63 @@ fn a_querys_cap_ends_it() {
     witness.check();
 }
 
+/// What a query publishes counts for its cap as what it holds for itself does.
+#[test]
+fn what_is_published_counts_for_the_cap() {
+    let engine = engine();
+    let mut witness = Witness::install(&engine);
+    let (query, (mut input, published)) = engine
+        .install_capped::<u64, _, _>("capped", Some(4 << 20), |scope| {
+            let (input, numbers) = scope.input_with::<(u64, u64), i64>(1 << 14);
+            (input, numbers.arrange_by_key().publish())
+        })
+        .unwrap();
+    // Each time is complete before the next, so that hardly anything is held otherwise.
+    let error = (0..2000).find_map(|t| {
+        let fed = (0..500).try_for_each(|n| input.insert((t * 500 + n, n)));
+        let shown =
+            fed.and_then(|()| input.advance_to(t + 1)).and_then(|()| published.wait_snapshot(&t, SOON).map(drop));
+        shown.err()
+    });
+    let error = error.expect("the cap ends it");
+    assert!(out_of_memory(&error), "{error:?}");
+    assert!(error.to_string().contains("capped"), "{error}");
+    drop((input, published));
+    eventually("it is freed", || query.bytes().private + query.bytes().shared == 0);
+    witness.check();
+}
+
+/// What waits in an input's queue is the query's, and its cap a bound of the queue: who puts in waits, and the query
+/// goes on as soon as its workers take what waits. What was taken is nobody's any more.
+#[test]
+fn what_waits_in_an_input_counts_for_the_cap() {
+    let engine = engine();
+    let (query, (input, mut sub)) = engine
+        .install_capped::<u64, _, _>("capped", Some(1 << 20), |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.map(|n| n / 1_000_000).subscribe())
+        })
+        .unwrap();
+    let blocked = Blocked::worker_0(&engine);
+    let mut sessions = [input.clone(), input];
+    let mut added = 0;
+    // Not full by its own bound, which is a million.
+    while sessions[0].insert_timeout(added, std::time::Duration::from_millis(100)).is_ok() {
+        added += 1;
+        assert!(added < 500_000, "the cap does not hold for what waits");
+    }
+    assert!(query.bytes().private > 1 << 17 && query.bytes().private <= 1 << 20, "{:?}", query.bytes());
+    assert_eq!(query.error(), None);
+    drop(blocked);
+    for session in &mut sessions {
+        session.insert(added).unwrap();
+        session.advance_to(1).unwrap();
+    }
+    assert_eq!(sub.wait_past(&0, SOON).unwrap(), [(0, 0, added as i64 + 2)]);
+    drop((sessions, sub));
+    eventually("it is freed", || query.bytes().private < 16 << 10);
+}
+
 /// What idle workers merge stays on the account of the query whose trace it is: so its cap counts it.
 #[test]
 fn merged_batches_stay_on_their_account() {

@@ -43,6 +43,36 @@ fn in_what_a_subscription_hands_over() {
     assert_eq!((result, ending), (Err(Error::DiffOverflow), None));
 }
 
+/// Nor is anything after it, as if nothing had been lost: the subscription's error stays, and it gathers no more.
+#[test]
+fn a_subscription_that_lost_a_sum_stays_failed() {
+    let engine = engine();
+    let (query, (mut input, mut first, mut second)) = engine
+        .install("large", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            (input, numbers.subscribe(), numbers.subscribe())
+        })
+        .unwrap();
+    for diff in [i64::MAX, i64::MAX] {
+        input.update(1, diff).unwrap();
+        input.flush().unwrap();
+    }
+    input.advance_to(1).unwrap();
+    assert_eq!(first.wait_past(&0, SOON).map(drop), Err(Error::DiffOverflow));
+    eventually("it is complete", || second.complete() == Antichain::from_elem(1));
+    assert_eq!(second.poll().map(drop), Err(Error::DiffOverflow));
+    for n in 0..100_000 {
+        input.insert(n).unwrap();
+    }
+    input.advance_to(2).unwrap();
+    for sub in [&mut first, &mut second] {
+        assert_eq!(sub.wait_past(&0, SOON).map(drop), Err(Error::DiffOverflow));
+        assert_eq!(sub.wait_past(&1, SOON).map(drop), Err(Error::DiffOverflow));
+        assert_eq!(sub.poll().map(drop), Err(Error::DiffOverflow));
+    }
+    eventually("nothing is kept", || query.bytes().private < 64 << 10);
+}
+
 /// consolidate promises sums.
 #[test]
 fn in_consolidate() {

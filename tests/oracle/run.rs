@@ -11,6 +11,7 @@ use super::program::{D, Event, Flow, Op, Program, Time};
 use super::rng::Rng;
 use kpg::client::HostedWorker;
 use kpg::prelude::*;
+use kpg::simulation::Simulation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -87,6 +88,10 @@ impl<'p, T: Root> Run<'p, T> {
         let config = Config::default().workers(program.workers).pinned(false).merge_policy(policy);
         let config = config.install_timeout(patience).quantum(program.quantum);
         let (engine, workers) = match program.simulated {
+            // Every other one with steps of random lengths, besides.
+            Some(seed) if seed % 2 == 1 => {
+                Simulation::new(seed).config(config).start().map_err(|e| e.to_string())?.into_parts()
+            }
             Some(seed) => Engine::start_simulated(config, seed).map_err(|e| e.to_string())?,
             None => (Engine::start(config).map_err(|e| e.to_string())?, Vec::new()),
         };

@@ -1,0 +1,106 @@
+//! Probes: how far a collection's times have come.
+#![forbid(unsafe_code)]
+
+use super::error::Error;
+use super::waiting;
+use crate::dataflow::{Closure, Fuel, Interest, SharedHandle};
+use crate::operators::Collection;
+use crate::order::{Antichain, Semigroup, Timestamp};
+use crate::runtime::{Query, Wake};
+use crate::sync::Monitor;
+use kpg_columnar::Columnar;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
+    /// Tells a client how far this collection's times have come.
+    pub fn probe(&self) -> Probe<T> {
+        let scope = self.scope();
+        let mut builder = scope.node("probe");
+        let mut input = builder.input(&self.stream);
+        let build = scope.build.clone();
+        let (local, query) = (build.local().clone(), build.install.query.clone());
+        let core = build.handle(|| ProbeCore::<T> {
+            frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
+            query: query.clone(),
+        });
+        let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
+        query.register(waiter);
+        let (shared, worker) = (core.clone(), local.index);
+        builder.finish(
+            Interest::Always,
+            Closure(move |_: &mut Fuel| {
+                while input.next().is_some() {}
+                let frontier = input.frontier();
+                let mut frontiers = shared.frontiers.lock();
+                if frontiers[worker] != frontier {
+                    frontiers[worker] = frontier;
+                    drop(frontiers);
+                    shared.frontiers.notify_all();
+                }
+                false
+            }),
+        );
+        Probe { core }
+    }
+}
+
+struct ProbeCore<T: Timestamp> {
+    frontiers: Monitor<Vec<Antichain<T>>>,
+    query: Arc<Query>,
+}
+
+impl<T: Timestamp> SharedHandle for ProbeCore<T> {}
+
+impl<T: Timestamp> Wake for ProbeCore<T> {
+    fn wake(&self) {
+        drop(self.frontiers.lock());
+        self.frontiers.notify_all();
+    }
+}
+
+fn meet<T: Timestamp>(frontiers: &[Antichain<T>]) -> Antichain<T> {
+    let mut meet = Antichain::new();
+    frontiers.iter().for_each(|frontier| meet.meet_with(frontier));
+    meet
+}
+
+/// How far a collection's times have come, on all workers. `Send`; a clone is the same.
+#[derive(Clone)]
+pub struct Probe<T: Timestamp> {
+    core: Arc<ProbeCore<T>>,
+}
+
+impl<T: Timestamp> fmt::Debug for Probe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Probe at {:?}", self.frontier())
+    }
+}
+
+impl<T: Timestamp> Probe<T> {
+    /// What is not beyond this frontier is complete.
+    pub fn frontier(&self) -> Antichain<T> {
+        meet(&self.core.frontiers.lock())
+    }
+
+    /// Whether `time` is complete.
+    pub fn is_past(&self, time: &T) -> bool {
+        !self.frontier().less_equal(time)
+    }
+
+    /// Waits until `time` is complete.
+    ///
+    /// # Errors
+    /// When the query ended and `time` will not complete; `Deadline`; `WouldBlock` inside a step.
+    pub fn wait_past(&self, time: &T, timeout: Duration) -> Result<(), Error> {
+        let clock = &self.core.query.clock;
+        let deadline = clock.deadline(timeout);
+        waiting::wait(clock, &self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
+            if !meet(frontiers).less_equal(time) {
+                return Some(Ok(()));
+            }
+            Error::ended(&self.core.query).map(Err)
+        })
+    }
+}
