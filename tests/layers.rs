@@ -6,6 +6,7 @@ use kpg::dataflow::Updates;
 use kpg::order::{Antichain, PartialOrder, rep};
 use kpg::prelude::*;
 use kpg::trace::{Batch, Cursor, CursorList, Merge, MergeBatch, SealBatch, TraceWriter};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,18 +82,24 @@ impl<'a> Cursor<'a> for RowsCursor<'a> {
     fn rewind_vals(&mut self) {
         self.at = self.key_start;
     }
-    fn for_each_time(&mut self, mut f: impl FnMut(u64, i64)) {
-        let val = self.val();
-        let key = self.key();
-        for row in self.rows[self.at..].iter().take_while(|row| Some(row.0) == key && Some(row.1) == val) {
+    fn time_count(&self) -> usize {
+        let (key, val) = (self.key(), self.val());
+        self.rows[self.at..].iter().take_while(|row| Some(row.0) == key && Some(row.1) == val).count()
+    }
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(u64, i64)) {
+        let times = &self.rows[self.at..self.at + self.time_count()];
+        for row in &times[range.start.min(times.len())..range.end.min(times.len())] {
             f(row.2, row.3);
         }
     }
     fn position(&self) -> usize {
         self.key_start
     }
-    fn set_position(&mut self, position: usize) {
-        (self.key_start, self.at) = (position, position);
+    fn val_position(&self) -> usize {
+        self.at - self.key_start
+    }
+    fn resume(&mut self, position: usize, val_position: usize) {
+        (self.key_start, self.at) = (position, position + val_position);
     }
 }
 

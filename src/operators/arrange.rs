@@ -127,7 +127,13 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 
     pub(crate) fn output_moved(&mut self) {
         let frontier = self.output.frontier();
-        self.writer.borrow_mut().advance_upper(&frontier);
+        let mut writer = self.writer.borrow_mut();
+        writer.advance_upper(&frontier);
+        if writer.is_denied() {
+            // Tried again as time passes, too; an idle worker is not kept awake for it.
+            self.core.mergers.insert(self.node);
+        }
+        drop(writer);
         self.importers.poke(&self.core.local, if frontier.is_empty() { News::Data } else { News::Tick });
     }
 
@@ -145,7 +151,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
     /// Merges on for as long as the policy lets an idle worker; true iff work remains.
     pub(crate) fn idle(&mut self) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
-        let mut fuel = isize::try_from(self.idle_fuel).unwrap_or(isize::MAX);
+        let mut fuel = isize::try_from(self.idle_fuel.max(1)).unwrap_or(isize::MAX);
         self.writer.borrow_mut().work(&mut fuel)
     }
 }

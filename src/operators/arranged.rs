@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 use super::collection::Collection;
-use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Scope, Stream, Updates};
+use super::outbox::{CHUNK, Outbox};
+use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Scope, Stream};
 use crate::order::{Abelian, Product, Timestamp};
 use crate::progress::Summary;
 use crate::trace::{
@@ -79,17 +80,17 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
 
     /// The updates, each (key, val) as all that `f` gives for it.
     ///
-    /// A node: it yields within a batch, and resumes there.
-    pub fn flat_map_ref<D: Columnar, I: IntoIterator<Item = D>>(
+    /// A node: it yields within a batch, also within a val that has many times or many data, and resumes there.
+    pub fn flat_map_ref<D: Columnar, I: IntoIterator<Item = D> + 'static>(
         &self,
         f: impl Fn(Ref<'_, Tr::Key>, Ref<'_, Tr::Val>) -> I + 'static,
     ) -> Collection<'s, Tr::Time, D, Tr::Diff> {
         let mut builder = self.stream.scope.node("flatten");
         let mut input = builder.input(&self.stream);
         let (mut output, stream) = builder.output();
-        // Batches to flatten, each with its capabilities; the position is in the first.
+        // Batches to flatten, each with its capabilities; the place is in the first.
         let mut queue: VecDeque<(Rc<CapabilitySet<Tr::Time>>, Tr::Batch)> = VecDeque::new();
-        let mut position = 0;
+        let mut place = Place { position: (0, 0), data: None, datum: None };
         builder.finish(
             Interest::Held,
             Closure(move |fuel: &mut Fuel| {
@@ -100,26 +101,13 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
                     queue.extend(delivery.batches.iter().map(|batch| (capabilities.clone(), batch.clone())));
                 }
                 while let Some((capabilities, batch)) = queue.front() {
-                    let mut updates = Updates::default();
-                    let mut cursor = batch.cursor();
-                    cursor.set_position(position);
-                    let mut yielded = false;
-                    while let Some(key) = cursor.key() {
-                        if fuel.is_spent() {
-                            yielded = true;
-                            break;
-                        }
-                        flatten_key::<Tr, D, I>(&mut cursor, key, &f, &mut updates, fuel);
-                        cursor.step_key();
-                    }
-                    position = if yielded { cursor.position() } else { 0 };
-                    if !updates.is_empty() {
-                        output.send(&**capabilities, Rc::new(updates));
-                    }
-                    if yielded {
+                    let mut outbox = Outbox::new(capabilities, &mut output);
+                    let done = flatten(batch, &mut place, &f, &mut outbox, fuel);
+                    outbox.send();
+                    if !done {
                         return true;
                     }
-                    drop(cursor);
+                    place.position = (0, 0);
                     queue.pop_front();
                 }
                 false
@@ -129,20 +117,59 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
     }
 }
 
-fn flatten_key<'a, Tr: Trace, D: Columnar, I: IntoIterator<Item = D>>(
-    cursor: &mut <Tr::Batch as Batch>::Cursor<'a>,
-    key: Ref<'a, Tr::Key>,
-    f: &impl Fn(Ref<'_, Tr::Key>, Ref<'_, Tr::Val>) -> I,
-    updates: &mut Updates<D, Tr::Time, Tr::Diff>,
+/// How far a batch has been flattened.
+struct Place<I: IntoIterator> {
+    /// Of the next val; or of the one in hand, while there are `data` of it.
+    position: (usize, usize),
+    /// What is left of its data.
+    data: Option<I::IntoIter>,
+    /// The datum in hand, and how many times it has been given with.
+    datum: Option<(I::Item, usize)>,
+}
+
+/// Flattens a batch from `place` on; true iff it is done, else the fuel is spent and `place` says where.
+fn flatten<B: Batch, D: Columnar, I: IntoIterator<Item = D>>(
+    batch: &B,
+    place: &mut Place<I>,
+    f: &impl Fn(Ref<'_, B::Key>, Ref<'_, B::Val>) -> I,
+    outbox: &mut Outbox<'_, D, B::Time, B::Diff>,
     fuel: &mut Fuel,
-) {
-    while let Some(val) = cursor.val() {
-        for datum in f(Tr::Key::reborrow(key), Tr::Val::reborrow(val)) {
-            cursor.for_each_time(|time, diff| {
-                updates.push(datum.borrow(), time, diff);
-                fuel.spend(1);
-            });
+) -> bool {
+    let mut cursor = batch.cursor();
+    cursor.resume(place.position.0, place.position.1);
+    while let Some(key) = cursor.key() {
+        while let Some(val) = cursor.val() {
+            let new = || f(B::Key::reborrow(key), B::Val::reborrow(val)).into_iter();
+            if fuel.is_spent() || !flatten_val::<B, I>(&mut cursor, place, new, outbox, fuel) {
+                place.position = (cursor.position(), cursor.val_position());
+                return false;
+            }
+            cursor.step_val();
         }
-        cursor.step_val();
+        cursor.step_key();
     }
+    true
+}
+
+/// The data of one val, from `place` on, each with all times; true iff all have been given.
+fn flatten_val<B: Batch, I: IntoIterator<Item: Columnar>>(
+    cursor: &mut B::Cursor<'_>,
+    place: &mut Place<I>,
+    new: impl FnOnce() -> I::IntoIter,
+    outbox: &mut Outbox<'_, I::Item, B::Time, B::Diff>,
+    fuel: &mut Fuel,
+) -> bool {
+    let times = cursor.time_count();
+    let mut data = place.data.take().unwrap_or_else(new);
+    fuel.spend(1);
+    while let Some((datum, from)) = place.datum.take().or_else(|| data.next().map(|datum| (datum, 0))) {
+        let to = times.min(from + CHUNK);
+        cursor.for_each_time_in(from..to, |time, diff| outbox.push(datum.borrow(), time, diff));
+        place.datum = (to < times).then_some((datum, to));
+        if !fuel.spend(1 + to - from) {
+            place.data = Some(data);
+            return false;
+        }
+    }
+    true
 }

@@ -4,19 +4,35 @@
 //! histories are replayed in order of time: what has been replayed is folded to the meet of the times to come, so over
 //! a total order it is one update, and the work is linear. (Differential dataflow, CIDR 2013, section 4.3, the bilinear
 //! case.)
+//!
+//! Made in parts, so that the join can yield between them: what is gathered stays linear in the histories, and is shown
+//! when summing no longer shortens it. Only the start, a pass over both histories that sorts them, is one piece.
 #![forbid(unsafe_code)]
 
 use crate::order::{DiffOverflow, Multiply, Semigroup, Timestamp};
 use crate::trace::consolidate_times;
+use std::ops::Range;
 
 /// Fewer products than this are made directly.
 const DIRECT: usize = 64;
 
-/// Buffers of one join, reused from pair to pair.
+/// Products that are gathered before they are summed and shown, at least; or four for each update of the histories.
+const GATHER: usize = 4096;
+
+/// The products of two histories, made in parts. Its buffers are reused from pair to pair.
+///
+/// Fill `first` and `second`, `start`; then `advance`, and when `ready` shows some, take them, until it `is_done`.
 pub(crate) struct Product<T, R1, R2, R> {
     pub(crate) first: Vec<(T, R1)>,
     pub(crate) second: Vec<(T, R2)>,
-    pub(crate) output: Vec<(T, R)>,
+    output: Vec<(T, R)>,
+    // How many of `output` have been taken; all are shown once `shown`.
+    taken: usize,
+    shown: bool,
+    // The next of each to replay, and how much of the other side's past the next one has met.
+    next1: usize,
+    next2: usize,
+    met: usize,
     meets1: Vec<T>,
     meets2: Vec<T>,
     past1: Vec<(T, R1)>,
@@ -29,6 +45,11 @@ impl<T, R1, R2, R> Default for Product<T, R1, R2, R> {
             first: vec![],
             second: vec![],
             output: vec![],
+            taken: 0,
+            shown: false,
+            next1: 0,
+            next2: 0,
+            met: 0,
             meets1: vec![],
             meets2: vec![],
             past1: vec![],
@@ -43,73 +64,144 @@ where
     R2: Semigroup,
     R: Semigroup,
 {
-    /// Puts the products of `first` and `second` into `output`: each pair of updates once, at the join of their times.
-    /// Equal times are summed where that is cheap.
-    pub(crate) fn multiply(&mut self) {
-        self.output.clear();
+    /// Each pair of an update of `first` and one of `second` once, at the join of their times; equal times are summed
+    /// where that is cheap. Returns what it cost, in updates.
+    pub(crate) fn start(&mut self) -> usize {
+        let cost = self.first.len() + self.second.len();
+        self.clear();
         if self.first.len().saturating_mul(self.second.len()) <= DIRECT {
             for (t1, r1) in &self.first {
                 for (t2, r2) in &self.second {
                     self.output.push((t1.join(t2), product(*r1, *r2)));
                 }
             }
+            if self.output.len() > 1 {
+                consolidate_times(&mut self.output);
+            }
+            (self.next1, self.next2, self.shown) = (self.first.len(), self.second.len(), true);
         } else {
-            self.replay();
+            self.start_replay();
         }
-        if self.output.len() > 1 {
-            consolidate_times(&mut self.output);
-        }
+        cost
     }
 
-    fn replay(&mut self) {
+    /// Shows one product that was made elsewhere, and is done.
+    pub(crate) fn start_with(&mut self, time: T, diff: R) {
+        self.first.clear();
+        self.second.clear();
+        self.clear();
+        self.output.push((time, diff));
+        self.shown = true;
+    }
+
+    fn clear(&mut self) {
+        self.output.clear();
+        self.past1.clear();
+        self.past2.clear();
+        (self.taken, self.shown, self.next1, self.next2, self.met) = (0, false, 0, 0, 0);
+    }
+
+    /// Products to be taken, at most `most`.
+    pub(crate) fn ready(&self, most: usize) -> &[(T, R)] {
+        let end = if self.shown { self.output.len().min(self.taken + most) } else { self.taken };
+        &self.output[self.taken..end]
+    }
+    /// The next `count` were taken.
+    pub(crate) fn take(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken == self.output.len() {
+            self.output.clear();
+            (self.taken, self.shown) = (0, false);
+        }
+    }
+    /// Whether all products have been made and taken.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_replayed() && self.output.is_empty()
+    }
+    fn is_replayed(&self) -> bool {
+        self.next1 == self.first.len() && self.next2 == self.second.len()
+    }
+
+    fn start_replay(&mut self) {
         consolidate_times(&mut self.first);
         consolidate_times(&mut self.second);
         suffix_meets(&self.first, &mut self.meets1);
         suffix_meets(&self.second, &mut self.meets2);
-        self.past1.clear();
-        self.past2.clear();
-        let (mut i, mut j) = (0, 0);
-        loop {
-            let take_first = match (self.first.get(i), self.second.get(j)) {
-                (Some((t1, _)), Some((t2, _))) => t1 <= t2,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (None, None) => return,
-            };
-            // All products still to be made are at or after the meet of what is left to replay.
-            let meet = match (self.meets1.get(i), self.meets2.get(j)) {
-                (Some(m1), Some(m2)) => m1.meet(m2),
-                (Some(m), None) | (None, Some(m)) => *m,
-                (None, None) => return,
-            };
-            if take_first {
-                fold(&mut self.past2, &meet);
-                let (t1, r1) = self.first[i];
-                for (t2, r2) in &self.past2 {
-                    self.output.push((t1.join(t2), product(r1, *r2)));
-                }
-                self.past1.push((t1, r1));
-                i += 1;
-                if j == self.second.len() && self.past2.is_empty() {
-                    return;
-                }
-            } else {
-                fold(&mut self.past1, &meet);
-                let (t2, r2) = self.second[j];
-                for (t1, r1) in &self.past1 {
-                    self.output.push((t1.join(&t2), product(*r1, r2)));
-                }
-                self.past2.push((t2, r2));
-                j += 1;
-            }
-            if self.output.len() > 4096 && self.output.len() > 4 * (self.first.len() + self.second.len()) {
+    }
+
+    /// Replays on, for about `budget` products, unless some are ready. Returns what it cost, in updates.
+    pub(crate) fn advance(&mut self, budget: usize) -> usize {
+        let mut cost = 0;
+        while !self.shown && !self.is_replayed() && cost < budget {
+            cost += self.replay_one(budget - cost);
+            let gather = GATHER.max(4 * (self.first.len() + self.second.len()));
+            if self.output.len() >= gather {
                 consolidate_times(&mut self.output);
+                // Where summing halves them, there is room for more to be summed with.
+                self.shown = self.output.len() > gather / 2;
             }
         }
+        if self.is_replayed() && !self.shown {
+            consolidate_times(&mut self.output);
+            self.shown = !self.output.is_empty();
+        }
+        cost
+    }
+
+    /// Lets the next update meet the other side's past, at most `budget` of it, and past that becomes part of its own.
+    fn replay_one(&mut self, budget: usize) -> usize {
+        let (i, j) = (self.next1, self.next2);
+        let take_first = match (self.first.get(i), self.second.get(j)) {
+            (Some((t1, _)), Some((t2, _))) => t1 <= t2,
+            (one, _) => one.is_some(),
+        };
+        // All products still to be made are at or after the meet of what is left to replay.
+        let meet = match (self.meets1.get(i), self.meets2.get(j)) {
+            (Some(m1), Some(m2)) => m1.meet(m2),
+            (Some(m), None) | (None, Some(m)) => *m,
+            (None, None) => unreachable!("asked for while something is left"),
+        };
+        let part = self.met..self.met.saturating_add(budget);
+        let (end, all) = if take_first {
+            let (t1, r1) = self.first[i];
+            meet_past(&mut self.past2, part, &meet, |(t2, r2)| self.output.push((t1.join(t2), product(r1, *r2))))
+        } else {
+            let (t2, r2) = self.second[j];
+            meet_past(&mut self.past1, part, &meet, |(t1, r1)| self.output.push((t1.join(&t2), product(*r1, r2))))
+        };
+        let cost = 1 + end - std::mem::replace(&mut self.met, end);
+        if all {
+            self.met = 0;
+            if take_first {
+                self.past1.push(self.first[i]);
+                self.next1 += 1;
+            } else {
+                self.past2.push(self.second[j]);
+                self.next2 += 1;
+            }
+        }
+        cost
     }
 }
 
-fn product<R1: Multiply<R2>, R2>(r1: R1, r2: R2) -> R1::Output {
+/// An update meets the part of a past that is left to it: how far it came, and whether that is all.
+fn meet_past<T: Timestamp, R: Semigroup>(
+    past: &mut Vec<(T, R)>,
+    part: Range<usize>,
+    meet: &T,
+    pair: impl FnMut(&(T, R)),
+) -> (usize, bool) {
+    if part.start == 0 {
+        fold(past, meet);
+    }
+    let end = part.end.min(past.len());
+    past[part.start..end].iter().for_each(pair);
+    (end, end == past.len())
+}
+
+/// The product of two diffs; one that does not fit ends the query.
+#[inline]
+pub(crate) fn product<R1: Multiply<R2>, R2>(r1: R1, r2: R2) -> R1::Output {
     r1.multiply(r2).unwrap_or_else(|| DiffOverflow::raise())
 }
 
@@ -151,11 +243,30 @@ mod tests {
             }
         }
         consolidate_times(&mut naive);
-        let mut product = Product { first: history(&a), second: history(&b), ..Default::default() };
-        product.output.clear();
-        product.replay();
-        consolidate_times(&mut product.output);
-        product.output == naive
+        // Replayed, however short, a few products at a time; or as is best.
+        (0..5).all(|budget| {
+            let mut product = Product { first: history(&a), second: history(&b), ..Default::default() };
+            if budget == 0 {
+                product.start();
+            } else {
+                product.start_replay();
+            }
+            let mut all = drain(&mut product, budget.max(1));
+            consolidate_times(&mut all);
+            all == naive
+        })
+    }
+
+    fn drain<T: Timestamp>(product: &mut Product<T, i64, i64, i64>, budget: usize) -> Vec<(T, i64)> {
+        let mut all = Vec::new();
+        while !product.is_done() {
+            product.advance(budget);
+            let ready = product.ready(3);
+            assert!(ready.len() <= 3);
+            all.extend_from_slice(ready);
+            product.take(ready.len());
+        }
+        all
     }
 
     quickcheck! {
@@ -171,8 +282,17 @@ mod tests {
     fn long_histories_over_a_total_order_are_linear() {
         let history: Vec<(u64, i64)> = (0..100_000).map(|t| (t, if t % 2 == 0 { 1 } else { -1 })).collect();
         let mut product = Product { first: history.clone(), second: history, ..Default::default() };
-        product.multiply();
+        product.start();
+        let (mut cost, mut made) = (0, 0);
+        while !product.is_done() {
+            let step = product.advance(1000);
+            assert!(step <= 1001, "a part costs what it may");
+            cost += step;
+            made += product.ready(usize::MAX).len();
+            product.take(product.ready(usize::MAX).len());
+        }
         // Both are 1 at even times and 0 at odd ones; so is their product.
-        assert_eq!(product.output.len(), 100_000);
+        assert_eq!(made, 100_000);
+        assert!(cost <= 600_000, "{cost}");
     }
 }

@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! batches taken ─┐
-//! pending (key, time) ─┴▶ round: keys × interesting times (reduce_key), resumable ─▶ one output batch, up to the limit
+//! pending (key, time) ─┴▶ round: keys × interesting times, resumable ─▶ one output batch, up to the limit
+//!                             one new time over an older history: `reduce_direct`, at once; else `reduce_slices`
 //! ```
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
-//! its own output port; old output is read back, never recomputed. `reduce_key` has the per-key algorithm.
+//! its own output port; old output is read back, never recomputed; a key that
+//! is not done is the next again, with the cursors of new batches still at it. `reduce_key` has the per-key algorithm.
 #![forbid(unsafe_code)]
 
 use super::arrange::{ArrangedByKey, Writing};
 use super::arranged::Arranged;
-use super::reduce_key::{History, KeyWork};
+use super::reduce_direct::{Direct, Seeds, Spare};
+use super::reduce_slices::{Slices, Sources};
 use crate::dataflow::{Fuel, InputPort, Interest, Node, Updates};
 use crate::order::{Abelian, Antichain, Timestamp};
 use crate::trace::{
@@ -56,6 +59,8 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
             acknowledged: None,
             pending: Pending { keys: BTreeMap::new() },
             round: None,
+            spare: Spare::new(),
+            key: Slices::new(),
             f,
         };
         builder.finish(Interest::Held, node);
@@ -110,6 +115,8 @@ struct Reduce<Tr: Trace, V2: Columnar, R2: Abelian, F> {
     acknowledged: Option<Antichain<Tr::Time>>,
     pending: Pending<Tr::Key, Tr::Time>,
     round: Option<(Round<Tr::Batch>, Updates<(Tr::Key, V2), Tr::Time, R2>)>,
+    spare: Spare<Tr::Val, Tr::Diff, V2, R2>,
+    key: Slices<Tr::Val, Tr::Time, Tr::Diff, V2, R2>,
     f: F,
 }
 
@@ -206,40 +213,55 @@ where
         }
         let mut old: Vec<_> = input.iter().map(Batch::cursor).collect();
         let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
-        loop {
+        let mut direct = Direct::new(&mut self.spare);
+        let done = loop {
             let next_due = (*due_next < due.len()).then(|| due.data.get(*due_next));
             let key = new.iter().filter_map(|c| c.key()).map(Tr::Key::reborrow).chain(next_due).min();
-            let Some(key) = key else { return true };
+            let Some(key) = key else { break true };
             if fuel.is_spent() {
-                for (cursor, position) in new.iter().zip(positions.iter_mut()) {
-                    *position = cursor.position();
-                }
-                return false;
+                break false;
             }
-            let mut work = KeyWork { input: History::new(), stored: History::new(), seeds: Vec::new() };
-            for cursor in new.iter_mut().filter(|c| c.key().is_some_and(|k| Tr::Key::reborrow(k) == key)) {
-                while cursor.val().is_some() {
-                    cursor.for_each_time(|t, _| work.seeds.push(t));
-                    cursor.step_val();
+            let due_times = (*due_next..due.len()).take_while(|index| due.data.get(*index) == key);
+            let due_times = due_times.map(|index| due.times.get(index));
+            let mut emit = |val: Ref<'_, V2>, time, diff| {
+                output.push((Tr::Key::reborrow(key), V2::reborrow(val)), time, diff);
+            };
+            let mut pend = |time| self.pending.insert(key, time);
+            let f = &self.f;
+            if !self.key.is_open() {
+                let seeds = direct.seeds(&mut new, key, due_times.clone(), fuel);
+                let at_once = match seeds {
+                    Seeds::One(time) if limit.less_equal(&time) => {
+                        pend(time);
+                        true
+                    }
+                    Seeds::One(time) => {
+                        let f = |vals: &[_], should: &mut Vec<_>| f(key, vals, should);
+                        direct.visit(&mut old, &mut had, (key, time), fuel, f, &mut emit)
+                    }
+                    Seeds::Many => false,
+                };
+                if !at_once {
+                    self.key.open(limit);
                 }
+            }
+            if self.key.is_open() {
+                let sources = Sources { new: &mut new, old: &mut old, had: &mut had, due: due_times };
+                if !self.key.resume(sources, key, fuel, f, emit, pend) {
+                    break false;
+                }
+            }
+            for cursor in new.iter_mut().filter(|c| c.key().is_some_and(|k| Tr::Key::reborrow(k) == key)) {
                 cursor.step_key();
             }
             while *due_next < due.len() && due.data.get(*due_next) == key {
-                work.seeds.push(due.times.get(*due_next));
                 *due_next += 1;
             }
-            collect(&mut old, key, &mut work.input);
-            collect(&mut had, key, &mut work.stored);
-            fuel.spend(8 + work.seeds.len() + work.input.len() + work.stored.len());
-            let f = &self.f;
-            let result = work.run(limit, |val| V2::to_owned(val), |vals, out| f(key, vals, out));
-            for (val, time, diff) in result.output {
-                output.push((Tr::Key::reborrow(key), val.borrow()), time, diff);
-            }
-            for time in result.pending {
-                self.pending.insert(key, time);
-            }
+        };
+        for (cursor, position) in new.iter().zip(positions.iter_mut()) {
+            *position = cursor.position();
         }
+        done
     }
 
     fn close_round(&mut self, limit: Antichain<Tr::Time>, output: Updates<(Tr::Key, V2), Tr::Time, R2>) {
@@ -249,23 +271,5 @@ where
             self.end.write(batch);
         }
         self.end.capabilities.must_downgrade(&self.pending.frontier());
-    }
-}
-
-/// All updates of one key in several batches; the cursors move forward only.
-fn collect<'a, C: Cursor<'a>>(
-    cursors: &mut [C],
-    key: Ref<'_, C::Key>,
-    into: &mut History<Ref<'a, C::Val>, C::Time, C::Diff>,
-) {
-    for cursor in cursors {
-        cursor.seek_key(key);
-        if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
-            continue;
-        }
-        while let Some(val) = cursor.val() {
-            cursor.for_each_time(|t, r| into.push(val, t, r));
-            cursor.step_val();
-        }
     }
 }

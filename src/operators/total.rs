@@ -2,7 +2,8 @@
 //!
 //! Where times are totally ordered, batches of a key come in the order of their times, so the count before a batch is the
 //! sum of all that was acknowledged before it, and each of its times changes the count once. The change of the output
-//! follows from the two counts; the output need not be read back. Cost: a seek in each stored batch for each new key.
+//! follows from the two counts; the output need not be read back. Cost: a seek in each stored batch for each new key. It
+//! yields inside a key that has many times; only to sort its new ones is one piece.
 //!
 //! Invariant: each batch meets exactly what was acknowledged before it, which its future owns; a view may hold times
 //! beyond its upper, unsorted, so the times of a key are sorted and summed first.
@@ -10,7 +11,8 @@
 
 use super::arranged::Arranged;
 use super::collection::{Chunk, Collection};
-use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort, Updates};
+use super::outbox::{CHUNK, Outbox};
+use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort};
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup};
 use crate::trace::{Batch, Cursor, Delivery, Ref, Trace, consolidate_times};
 use kpg_columnar::Columnar;
@@ -45,6 +47,27 @@ struct Future<B: Batch> {
     fresh: B,
     before: Rc<[B]>,
     position: usize,
+    /// The key at `position`, once it is begun.
+    key: Option<KeyCounts<B>>,
+}
+
+/// How far one key has come: its stored updates are summed first, batch by batch; then its new ones are read, and
+/// replayed in order of time.
+struct KeyCounts<B: Batch> {
+    sum: <B::Diff as Semigroup>::Sum,
+    /// The stored batch to be summed, and how many of its times have been.
+    batch: usize,
+    summed: usize,
+    /// The new times, sorted and summed once all are read, and how many of them are in `sum`.
+    times: Vec<(B::Time, B::Diff)>,
+    read: bool,
+    replayed: usize,
+}
+
+impl<B: Batch> Default for KeyCounts<B> {
+    fn default() -> Self {
+        KeyCounts { sum: Default::default(), batch: 0, summed: 0, times: Vec::new(), read: false, replayed: 0 }
+    }
 }
 
 struct Counts<Tr: Trace, D: Columnar, R2: Semigroup, F> {
@@ -63,11 +86,10 @@ where
     fn step(&mut self, fuel: &mut Fuel) -> bool {
         self.take();
         while let Some(future) = self.todo.front_mut() {
-            let mut updates = Updates::default();
-            let done = run::<Tr, D, R2, F>(future, &self.f, &mut updates, fuel);
-            if !updates.is_empty() {
-                self.output.send(&*future.capabilities, Rc::new(updates));
-            }
+            let capabilities = future.capabilities.clone();
+            let mut outbox = Outbox::new(&capabilities, &mut self.output);
+            let done = run(future, &self.f, &mut outbox, fuel);
+            outbox.send();
             if !done {
                 return true;
             }
@@ -98,6 +120,7 @@ impl<Tr: Trace, D: Columnar, R2: Semigroup, F> Counts<Tr, D, R2, F> {
                     fresh: fresh.clone(),
                     before: before.clone().into(),
                     position: 0,
+                    key: None,
                 });
                 before.push(fresh);
             }
@@ -112,60 +135,126 @@ impl<Tr: Trace, D: Columnar, R2: Semigroup, F> Counts<Tr, D, R2, F> {
     }
 }
 
-fn run<Tr: Trace<Val = ()>, D: Columnar, R2: Abelian, F>(
-    future: &mut Future<Tr::Batch>,
-    f: &F,
-    updates: &mut Updates<D, Tr::Time, R2>,
+/// Goes through a batch from where it stopped; true iff it is done, else the fuel is spent.
+fn run<B: Batch<Val = ()>, D: Columnar, R2: Abelian>(
+    future: &mut Future<B>,
+    f: &impl Fn(Ref<'_, B::Key>, B::Diff) -> Option<(D, R2)>,
+    outbox: &mut Outbox<'_, D, B::Time, R2>,
     fuel: &mut Fuel,
-) -> bool
-where
-    F: Fn(Ref<'_, Tr::Key>, Tr::Diff) -> Option<(D, R2)>,
-{
+) -> bool {
     let mut fresh = future.fresh.cursor();
     fresh.set_position(future.position);
     let mut stored: Vec<_> = future.before.iter().map(Batch::cursor).collect();
+    // A key's buffer, reused by the next.
     let mut times = Vec::new();
     while let Some(key) = fresh.key() {
-        // Asked before it is spent: a key that costs more than a quantum is done all the same.
         if fuel.is_spent() {
             future.position = fresh.position();
             return false;
         }
-        fuel.spend(1 + stored.len());
-        let mut sum = <Tr::Diff as Semigroup>::Sum::default();
-        for cursor in &mut stored {
-            cursor.seek_key(key);
-            if cursor.key().is_some_and(|k| Tr::Key::reborrow(k) == Tr::Key::reborrow(key)) {
-                cursor.for_each_time(|_, diff| diff.add_to(&mut sum));
-            }
+        let mut counts = future.key.take().unwrap_or_else(|| KeyCounts { times, ..KeyCounts::default() });
+        let done = counts.sum_stored(&mut stored, key, fuel)
+            && counts.read(&mut fresh, fuel)
+            && counts.replay(|count| f(B::Key::reborrow(key), count), outbox, fuel);
+        if done {
+            times = counts.times;
+            times.clear();
+            fresh.step_key();
+        } else {
+            times = Vec::new();
+            future.key = Some(counts);
         }
-        times.clear();
-        fresh.for_each_time(|time, diff| times.push((time, diff)));
-        consolidate_times(&mut times);
-        let mut before = value(&sum, key, f);
-        for (time, diff) in &times {
-            diff.add_to(&mut sum);
-            let after = value(&sum, key, f);
-            if before != after {
-                if let Some((datum, diff)) = &before {
-                    let diff = diff.negate().unwrap_or_else(|| DiffOverflow::raise());
-                    updates.push(datum.borrow(), *time, diff);
-                }
-                if let Some((datum, diff)) = &after {
-                    updates.push(datum.borrow(), *time, *diff);
-                }
-                before = after;
-            }
-        }
-        fresh.step_key();
     }
     true
 }
 
+/// Each goes on from where it stopped; true iff it is done, else the fuel is spent.
+impl<B: Batch<Val = ()>> KeyCounts<B> {
+    fn sum_stored(&mut self, stored: &mut [B::Cursor<'_>], key: Ref<'_, B::Key>, fuel: &mut Fuel) -> bool {
+        while let Some(cursor) = stored.get_mut(self.batch) {
+            fuel.spend(1);
+            cursor.seek_key(key);
+            if cursor.key().is_some_and(|k| B::Key::reborrow(k) == B::Key::reborrow(key)) {
+                let sum = &mut self.sum;
+                self.summed += in_parts(cursor, self.summed, fuel, |_, diff| diff.add_to(sum));
+                if self.summed < cursor.time_count() {
+                    return false;
+                }
+            }
+            (self.batch, self.summed) = (self.batch + 1, 0);
+        }
+        true
+    }
+
+    fn read(&mut self, fresh: &mut B::Cursor<'_>, fuel: &mut Fuel) -> bool {
+        if self.read {
+            return true;
+        }
+        fuel.spend(1);
+        let times = &mut self.times;
+        in_parts(fresh, times.len(), fuel, |time, diff| times.push((time, diff)));
+        if self.times.len() < fresh.time_count() {
+            return false;
+        }
+        consolidate_times(&mut self.times);
+        self.read = true;
+        true
+    }
+
+    fn replay<D: Columnar, R2: Abelian>(
+        &mut self,
+        f: impl Fn(B::Diff) -> Option<(D, R2)>,
+        outbox: &mut Outbox<'_, D, B::Time, R2>,
+        fuel: &mut Fuel,
+    ) -> bool {
+        let mut before = value(&self.sum, &f);
+        for (time, diff) in &self.times[self.replayed..] {
+            self.replayed += 1;
+            diff.add_to(&mut self.sum);
+            let after = value(&self.sum, &f);
+            if before != after {
+                if let Some((datum, diff)) = &before {
+                    let diff = diff.negate().unwrap_or_else(|| DiffOverflow::raise());
+                    outbox.push(datum.borrow(), *time, diff);
+                }
+                if let Some((datum, diff)) = &after {
+                    outbox.push(datum.borrow(), *time, *diff);
+                }
+                before = after;
+            }
+            if !fuel.spend(2) && self.replayed < self.times.len() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Shows times from the `from`-th on, a chunk at a time, until there are no more or the fuel is spent; how many.
+fn in_parts<'a, C: Cursor<'a>>(
+    cursor: &mut C,
+    from: usize,
+    fuel: &mut Fuel,
+    mut f: impl FnMut(C::Time, C::Diff),
+) -> usize {
+    let all = cursor.time_count();
+    let mut at = from;
+    while at < all {
+        let to = all.min(at + CHUNK);
+        cursor.for_each_time_in(at..to, &mut f);
+        let left = fuel.spend(to - at);
+        at = to;
+        if !left {
+            break;
+        }
+    }
+    at - from
+}
+
 /// What `f` makes of a count, unless it is none.
-fn value<K: Copy, R: Semigroup, D, R2>(sum: &R::Sum, key: K, f: impl Fn(K, R) -> Option<(D, R2)>) -> Option<(D, R2)> {
+fn value<R: Semigroup, D, R2>(sum: &R::Sum, f: impl Fn(R) -> Option<(D, R2)>) -> Option<(D, R2)> {
     if R::sum_is_zero(sum) {
         return None;
     }
-    f(key, R::from_sum(*sum).unwrap_or_else(|| DiffOverflow::raise()))
+    f(R::from_sum(*sum).unwrap_or_else(|| DiffOverflow::raise()))
 }

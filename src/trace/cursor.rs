@@ -21,6 +21,11 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> LayersCursor<'a, 
         cursor.rewind_vals();
         cursor
     }
+    /// Where the updates of the current (key, val) lie.
+    #[inline]
+    fn times(&self) -> Range<usize> {
+        if self.vals.is_empty() { 0..0 } else { range(&self.layers.val_ends, self.vals.start) }
+    }
 }
 
 impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for LayersCursor<'a, K, V, T, R> {
@@ -58,19 +63,32 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
         self.vals = if self.key < self.layers.keys.len() { range(&self.layers.key_ends, self.key) } else { 0..0 };
     }
     #[inline]
-    fn for_each_time(&mut self, mut f: impl FnMut(T, R)) {
-        if !self.vals.is_empty() {
-            for index in range(&self.layers.val_ends, self.vals.start) {
-                f(self.layers.times.get(index), self.layers.diffs.get(index));
-            }
+    fn time_count(&self) -> usize {
+        self.times().len()
+    }
+    #[inline]
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(T, R)) {
+        let times = self.times();
+        let end = range.end.min(times.len());
+        for index in times.start + range.start.min(end)..times.start + end {
+            f(self.layers.times.get(index), self.layers.diffs.get(index));
         }
     }
     #[inline]
     fn position(&self) -> usize {
         self.key
     }
-    fn set_position(&mut self, position: usize) {
+    #[inline]
+    fn val_position(&self) -> usize {
+        if self.key < self.layers.keys.len() {
+            self.vals.start - range(&self.layers.key_ends, self.key).start
+        } else {
+            0
+        }
+    }
+    fn resume(&mut self, position: usize, val_position: usize) {
         self.key = position.min(self.layers.keys.len());
         self.rewind_vals();
+        self.vals.start += val_position.min(self.vals.len());
     }
 }

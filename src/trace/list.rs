@@ -5,6 +5,7 @@
 use super::compare::compare;
 use super::{Cursor, Ref};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A merged cursor: shows each key of any of its cursors once, with the vals of all.
 pub struct CursorList<'a, C: Cursor<'a>> {
@@ -112,16 +113,81 @@ impl<'a, C: Cursor<'a>> Cursor<'a> for CursorList<'a, C> {
         }
         self.find_vals();
     }
-    fn for_each_time(&mut self, mut f: impl FnMut(C::Time, C::Diff)) {
+    fn time_count(&self) -> usize {
+        self.at_val.iter().map(|&index| self.cursors[index].time_count()).sum()
+    }
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(C::Time, C::Diff)) {
+        let mut before = 0;
         for &index in &self.at_val {
-            self.cursors[index].for_each_time(&mut f);
+            let from = |bound: usize| bound.saturating_sub(before);
+            self.cursors[index].for_each_time_in(from(range.start)..from(range.end), &mut f);
+            before += self.cursors[index].time_count();
         }
     }
     fn position(&self) -> usize {
         self.cursors.iter().map(C::position).sum()
     }
+    fn val_position(&self) -> usize {
+        self.at_key.iter().map(|&index| self.cursors[index].val_position()).sum()
+    }
     /// Cost: the number of batches squared, times a search in each.
-    fn set_position(&mut self, position: usize) {
+    fn resume(&mut self, position: usize, val_position: usize) {
+        self.find_position(position);
+        if val_position > 0 {
+            self.find_val_position(val_position);
+        }
+    }
+}
+
+/// Positions of a list are the sums of its cursors' positions, which grow from key to key and from val to val.
+impl<'a, C: Cursor<'a>> CursorList<'a, C> {
+    /// The val position each cursor would have at the first val of this key at or after `val`, added up.
+    fn val_rank(&mut self, val: Ref<'_, C::Val>) -> usize {
+        let mut rank = 0;
+        for &index in &self.at_key {
+            self.cursors[index].rewind_vals();
+            self.cursors[index].seek_val(val);
+            rank += self.cursors[index].val_position();
+        }
+        rank
+    }
+    /// To the first val of this key whose rank is at least `position`.
+    fn find_val_position(&mut self, position: usize) {
+        let mut best: Option<Ref<'a, C::Val>> = None;
+        for index in self.at_key.clone() {
+            let key = self.cursors[index].position();
+            self.cursors[index].resume(key, usize::MAX);
+            let (mut low, mut high) = (0, self.cursors[index].val_position());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                self.cursors[index].resume(key, middle);
+                let before = match self.cursors[index].val() {
+                    Some(val) => self.val_rank(val) < position,
+                    None => false,
+                };
+                if before { low = middle + 1 } else { high = middle }
+            }
+            self.cursors[index].resume(key, low);
+            if let Some(val) = self.cursors[index].val()
+                && best.is_none_or(|best| val < best)
+            {
+                best = Some(val);
+            }
+        }
+        for &index in &self.at_key {
+            let key = self.cursors[index].position();
+            match best {
+                Some(best) => {
+                    self.cursors[index].rewind_vals();
+                    self.cursors[index].seek_val(best);
+                }
+                None => self.cursors[index].resume(key, usize::MAX),
+            }
+        }
+        self.find_vals();
+    }
+    /// To the first key whose rank is at least `position`.
+    fn find_position(&mut self, position: usize) {
         // The key looked for is the least one whose rank is at least `position`, and stands in some cursor.
         let mut best: Option<Ref<'a, C::Key>> = None;
         for index in 0..self.cursors.len() {

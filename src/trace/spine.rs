@@ -13,12 +13,17 @@
 //! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
 //!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
+//! 5. A merge that gets no memory, or whose comparison panics, is undone: its output goes, its inputs stand as they stood.
+//!    Where memory was wanting it is tried again later (`denied`); until then it is no debt.
 //!
 //! Invariants: bounds are contiguous; entries in the queue are untouched; a merge in progress shows its two inputs.
 //! Why merging is amortized: an update is in a merge of a class only if it came up from a lower one or met an equal,
 //! so about once a class. After: `handle`.
 #![forbid(unsafe_code)]
 
+mod denied;
+
+use self::denied::{Denied, granted};
 use super::merge::{Merge, MergeBatch};
 use super::policy::MergePolicy;
 use crate::order::Antichain;
@@ -37,8 +42,12 @@ pub struct TraceStats {
     pub bytes: usize,
     /// Merges in progress.
     pub open_merges: usize,
-    /// Fuel that merges need which could run now.
+    /// Fuel that merges need which could run now; those that wait for memory do not count.
     pub merge_debt: usize,
+    /// Merges that wait for memory.
+    pub denied_merges: usize,
+    /// How often a merge got no memory so far.
+    pub denials: u64,
 }
 
 enum Entry<B: MergeBatch> {
@@ -52,6 +61,8 @@ struct Merging<B: MergeBatch> {
     second: B,
     merger: B::Merger,
     class: usize,
+    // When its inputs were made, for when it is undone.
+    born: [u64; 2],
 }
 
 impl<B: MergeBatch> Entry<B> {
@@ -81,9 +92,15 @@ fn class(weight: usize) -> usize {
 pub struct Spine<B: MergeBatch> {
     policy: MergePolicy,
     entries: Vec<Entry<B>>,
-    queue: VecDeque<B>,
+    // Each with the weight that had been queued up to it, itself included.
+    queue: VecDeque<(B, u64)>,
+    // Weight queued so far.
+    queued: u64,
     // Weight admitted so far.
     admitted: u64,
+    // Fuel that open merges need.
+    open_debt: usize,
+    denied: Denied,
     // Fuel a class has left, or owes if negative.
     budgets: Vec<isize>,
     lower: Antichain<B::Time>,
@@ -97,7 +114,10 @@ impl<B: MergeBatch> Spine<B> {
             policy,
             entries: Vec::new(),
             queue: VecDeque::new(),
+            queued: 0,
             admitted: 0,
+            open_debt: 0,
+            denied: Denied::default(),
             budgets: Vec::new(),
             upper: lower.clone(),
             lower,
@@ -109,7 +129,7 @@ impl<B: MergeBatch> Spine<B> {
     }
     /// All batches, oldest first.
     pub fn batches(&self) -> impl Iterator<Item = &B> {
-        self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter())
+        self.entries.iter().flat_map(Entry::batches).chain(self.queue.iter().map(|(batch, _)| batch))
     }
     /// The batches up to `upper`, oldest first; nothing, if none ends there. Cost: linear in the entries and the result.
     pub fn batches_through(&self, upper: &Antichain<B::Time>) -> Option<Vec<B>> {
@@ -124,11 +144,11 @@ impl<B: MergeBatch> Spine<B> {
             }
         }
         // Bounds form a chain.
-        let index = self.queue.partition_point(|b| !upper.before_equal(b.upper()));
-        if self.queue.get(index)?.upper() != upper {
+        let index = self.queue.partition_point(|(b, _)| !upper.before_equal(b.upper()));
+        if self.queue.get(index)?.0.upper() != upper {
             return None;
         }
-        out.extend(self.queue.iter().take(index + 1).cloned());
+        out.extend(self.queue.iter().take(index + 1).map(|(batch, _)| batch.clone()));
         Some(out)
     }
     /// The batches after `lower`, oldest first; nothing, if it is no bound here.
@@ -137,9 +157,9 @@ impl<B: MergeBatch> Spine<B> {
             return Some(Vec::new());
         }
         // The bound is usually a late one: look from the end.
-        let index = self.queue.partition_point(|b| !lower.before_equal(b.lower()));
-        if self.queue.get(index).is_some_and(|b| b.lower() == lower) {
-            return Some(self.queue.range(index..).cloned().collect());
+        let index = self.queue.partition_point(|(b, _)| !lower.before_equal(b.lower()));
+        if self.queue.get(index).is_some_and(|(b, _)| b.lower() == lower) {
+            return Some(self.queue.range(index..).map(|(batch, _)| batch.clone()).collect());
         }
         let mut out: Vec<B> = self.batches().skip_while(|b| b.lower() != lower).cloned().collect();
         out.shrink_to_fit();
@@ -163,10 +183,12 @@ impl<B: MergeBatch> Spine<B> {
         self.upper = batch.upper().clone();
         // Two for one, so that a queue that may be admitted shrinks.
         let mut credit = 2 * weight(&batch) as isize + 1;
-        self.queue.push_back(batch);
+        self.queued += weight(&batch) as u64;
+        self.queue.push_back((batch, self.queued));
+        self.denied.turn();
         let mut changed = false;
         while credit > 0 && self.admissible(cut) {
-            credit -= self.queue.front().map_or(0, weight) as isize;
+            credit -= self.queue.front().map_or(0, |(batch, _)| weight(batch)) as isize;
             changed |= self.admit(since);
         }
         changed
@@ -181,6 +203,7 @@ impl<B: MergeBatch> Spine<B> {
         since: &mut dyn FnMut() -> Antichain<B::Time>,
         changed: &mut bool,
     ) -> bool {
+        self.denied.turn();
         loop {
             self.open_merges(since);
             let Some(index) = self.smallest(|_| true) else {
@@ -208,10 +231,12 @@ impl<B: MergeBatch> Spine<B> {
                 break;
             }
             forgotten = Some(last.upper().clone());
-            self.entries.remove(0);
+            if let Entry::Merging(merging) = self.entries.remove(0) {
+                self.open_debt -= merging.merger.remaining();
+            }
         }
-        while self.entries.is_empty() && self.queue.front().is_some_and(|batch| over(batch.upper())) {
-            forgotten = self.queue.pop_front().map(|batch| batch.upper().clone());
+        while self.entries.is_empty() && self.queue.front().is_some_and(|(batch, _)| over(batch.upper())) {
+            forgotten = self.queue.pop_front().map(|(batch, _)| batch.upper().clone());
         }
         match forgotten {
             Some(lower) => {
@@ -230,18 +255,31 @@ impl<B: MergeBatch> Spine<B> {
             stats.updates += batch.len();
             stats.bytes += batch.bytes();
         }
-        for entry in &self.entries {
-            if let Entry::Merging(merging) = entry {
-                stats.open_merges += 1;
-                stats.merge_debt += merging.merger.remaining();
-            }
-        }
-        stats.merge_debt += self.queue.iter().take_while(|b| b.upper().before_equal(cut)).map(weight).sum::<usize>();
+        stats.open_merges = self.entries.iter().filter(|entry| matches!(entry, Entry::Merging(_))).count();
+        stats.merge_debt = self.debt(cut);
+        stats.denied_merges = self.denied.waiting();
+        stats.denials = self.denied.count();
         stats
     }
 
+    /// Fuel that merges need which could run now: those open, and the admission of what `cut` admits. Cost: a search in
+    /// the queue, O(1) if nothing waits in it.
+    pub fn debt(&self, cut: &Antichain<B::Time>) -> usize {
+        // Bounds form a chain.
+        let admitted = self.queue.partition_point(|(batch, _)| batch.upper().before_equal(cut));
+        let queued = match (admitted.checked_sub(1), self.queue.front()) {
+            (Some(last), Some((first, through))) => self.queue[last].1 - (through - weight(first) as u64),
+            _ => 0,
+        };
+        self.open_debt + queued as usize
+    }
+    /// Whether some merge waits for memory.
+    pub fn is_denied(&self) -> bool {
+        self.denied.waiting() > 0
+    }
+
     fn admissible(&self, cut: &Antichain<B::Time>) -> bool {
-        self.queue.front().is_some_and(|b| b.upper().before_equal(cut))
+        self.queue.front().is_some_and(|(b, _)| b.upper().before_equal(cut))
     }
 
     /// Moves the oldest batch of the queue to the entries; it pays each class.
@@ -267,7 +305,7 @@ impl<B: MergeBatch> Spine<B> {
 
     /// Moves the oldest batch of the queue to the entries; its weight.
     fn take_in(&mut self) -> usize {
-        let batch = self.queue.pop_front().expect("admissible");
+        let (batch, _) = self.queue.pop_front().expect("admissible");
         let weight = weight(&batch);
         self.admitted += weight as u64;
         self.entries.push(Entry::Single(batch, self.admitted));
@@ -286,23 +324,69 @@ impl<B: MergeBatch> Spine<B> {
     /// Works on the merge at `index`; true iff that finished it.
     fn advance(&mut self, index: usize, fuel: &mut isize) -> bool {
         let Entry::Merging(merging) = &mut self.entries[index] else { unreachable!("a merge in progress") };
-        merging.merger.work(fuel);
+        self.open_debt -= merging.merger.remaining();
+        if let Err(refusal) = granted(|| merging.merger.work(fuel)) {
+            let class = self.undo(index);
+            refusal.raise_others();
+            self.denied.deny(class);
+            return false;
+        }
+        self.open_debt += merging.merger.remaining();
         if !merging.merger.is_done() {
             return false;
         }
+        self.open_debt -= merging.merger.remaining();
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
-        self.entries.insert(index, Entry::Single(merging.merger.finish(), self.admitted));
-        true
+        let Merging { first, second, merger, class, born } = *merging;
+        match granted(|| merger.finish()) {
+            Ok(merged) => {
+                self.denied.forgive(class);
+                self.entries.insert(index, Entry::Single(merged, self.admitted));
+                true
+            }
+            Err(refusal) => {
+                self.stand([first, second], born, index);
+                refusal.raise_others();
+                self.denied.deny(class);
+                false
+            }
+        }
+    }
+
+    /// Drops the output of the merge at `index`, whose debt has been taken off; its inputs stand again. Its class.
+    fn undo(&mut self, index: usize) -> usize {
+        let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("a merge in progress") };
+        let Merging { first, second, merger, class, born } = *merging;
+        drop(merger);
+        self.stand([first, second], born, index);
+        class
+    }
+    fn stand(&mut self, inputs: [B; 2], born: [u64; 2], index: usize) {
+        let [first, second] = inputs;
+        self.entries.insert(index, Entry::Single(second, born[1]));
+        self.entries.insert(index, Entry::Single(first, born[0]));
     }
 
     /// Starts merges of pairs that are due: the smallest first, one a class.
     fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) {
         while let Some((index, class)) = self.due() {
-            let Entry::Single(second, _) = self.entries.remove(index + 1) else { unreachable!("due pairs are single") };
-            let Entry::Single(first, _) = &self.entries[index] else { unreachable!("due pairs are single") };
-            let merger = B::begin_merge(first, &second, &since());
-            let merging = Merging { first: first.clone(), second, merger, class };
-            self.entries[index] = Entry::Merging(Box::new(merging));
+            let pair = (&self.entries[index], &self.entries[index + 1]);
+            let (Entry::Single(first, older), Entry::Single(second, newer)) = pair else {
+                unreachable!("due pairs are single")
+            };
+            let (first, second, born) = (first.clone(), second.clone(), [*older, *newer]);
+            let since = since();
+            let merger = match granted(|| B::begin_merge(&first, &second, &since)) {
+                Ok(merger) => merger,
+                Err(refusal) => {
+                    refusal.raise_others();
+                    self.denied.deny(class);
+                    continue;
+                }
+            };
+            self.open_debt += merger.remaining();
+            self.entries.remove(index + 1);
+            self.entries[index] = Entry::Merging(Box::new(Merging { first, second, merger, class, born }));
         }
     }
 
@@ -323,7 +407,11 @@ impl<B: MergeBatch> Spine<B> {
             let total = weight(first) + weight(second);
             let stale = self.admitted - born >= 2 * total as u64;
             let due = class(weight(first)) <= newer || stale;
-            if due && !busy[class(total)] && best.is_none_or(|(least, _)| total <= least) {
+            if due
+                && !busy[class(total)]
+                && !self.denied.waits(class(total))
+                && best.is_none_or(|(least, _)| total <= least)
+            {
                 best = Some((total, index));
             }
         }
@@ -343,6 +431,11 @@ impl<B: MergeBatch> Spine<B> {
             batch.check_invariants();
         }
         assert_eq!(lower, &self.upper);
+        let remaining = self.entries.iter().map(|entry| match entry {
+            Entry::Merging(merging) => merging.merger.remaining(),
+            Entry::Single(..) => 0,
+        });
+        assert_eq!(remaining.sum::<usize>(), self.open_debt, "the debt is what open merges need");
     }
     /// Batches in the entries, those being merged included.
     pub fn entry_count(&self) -> usize {

@@ -9,6 +9,7 @@
 
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::Columnar;
+use std::ops::Range;
 
 /// How a value of `C` is read from storage that lives for `'a`.
 pub type Ref<'a, C> = <C as Columnar>::Ref<'a>;
@@ -43,11 +44,26 @@ pub trait Cursor<'a> {
     fn rewind_vals(&mut self);
     /// Each update of the current (key, val), in no order of times that a reader may rely on: a view may show times
     /// that are unsorted and not consolidated.
-    fn for_each_time(&mut self, f: impl FnMut(Self::Time, Self::Diff));
+    #[inline]
+    fn for_each_time(&mut self, f: impl FnMut(Self::Time, Self::Diff)) {
+        self.for_each_time_in(0..usize::MAX, f);
+    }
+    /// How many updates `for_each_time` shows. Cost: as little as finding them.
+    fn time_count(&self) -> usize;
+    /// Those of the updates that `for_each_time` shows whose numbers, in its order, are in `range`. Does not look at the
+    /// others: who stops within a (key, val) comes back at no cost.
+    fn for_each_time_in(&mut self, range: Range<usize>, f: impl FnMut(Self::Time, Self::Diff));
     /// How many keys (of the stored batch, filtered ones too) lie before the current one: for `set_position`.
     fn position(&self) -> usize;
+    /// How many vals of the current key (stored ones, filtered ones too) lie before the current one: for `resume`.
+    fn val_position(&self) -> usize;
     /// To the key at a position that `position` gave, or the first that is shown after it. May move back.
-    fn set_position(&mut self, position: usize);
+    fn set_position(&mut self, position: usize) {
+        self.resume(position, 0);
+    }
+    /// Where a cursor of this batch stood when it gave `position` and `val_position`, also if that was past the last val.
+    /// May move back. Cost: none to speak of in a stored batch, however many vals lie before.
+    fn resume(&mut self, position: usize, val_position: usize);
 }
 
 /// An immutable, sorted, indexed set of updates; a clone shares it.

@@ -139,12 +139,16 @@ impl<B: MergeBatch> TraceWriter<B> {
         Some(stats)
     }
 
-    /// Whether the debt of merges that could run now is past the policy's bound. Cost: that of `stats`.
+    /// Whether the debt of merges that could run now is past the policy's bound. Cost: that of `Spine::debt`.
     pub fn is_overdue(&self) -> bool {
         self.shared.upgrade().is_some_and(|shared| {
             let spine = shared.spine.borrow();
-            spine.stats(&shared.cut()).merge_debt > spine.policy().debt_bound
+            spine.debt(&shared.cut()) > spine.policy().debt_bound
         })
+    }
+    /// Whether a merge waits for memory: `work` tries it again now and then.
+    pub fn is_denied(&self) -> bool {
+        self.shared.upgrade().is_some_and(|shared| shared.spine.borrow().is_denied())
     }
 
     /// Fixes the frontier at which the next merge folds, so that no reader is admitted before it.

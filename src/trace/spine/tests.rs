@@ -177,3 +177,105 @@ fn equal_bounds_are_refused() {
     let (mut writer, _handle) = TraceWriter::<B>::new(MergePolicy::default());
     writer.insert(OrdBatch::empty(start(), start()));
 }
+
+#[test]
+fn a_merge_without_memory_waits() {
+    let (tag, mut spine) = (kpg_arena::Tag::new("spine"), Spine::<B>::new(MergePolicy::eager(), start()));
+    let entered = tag.enter();
+    let (mut key, free) = (0, Antichain::new());
+    spine.insert(batch(&mut key, 40_000, 0), &free, &mut || start());
+    let ballast = kpg_arena::Buffer::<u8>::with_capacity(16 << 20);
+    // Room for the second batch, not for what both would become beside them.
+    tag.set_cap(Some(tag.live_bytes() + (16 << 20)));
+    let second = batch(&mut key, 40_000, 1);
+    tag.set_cap(Some(tag.live_bytes() + (64 << 10)));
+    assert!(!spine.insert(second, &free, &mut || start()), "nothing merged");
+    spine.check_invariants();
+    let stats = spine.stats(&free);
+    assert_eq!((stats.batches, stats.updates, stats.denied_merges, stats.merge_debt), (2, 80_000, 1, 0), "{stats:?}");
+    // Small ones come in and merge on; idle calls rest, and try seldom.
+    for time in 2..12 {
+        spine.insert(batch(&mut key, 10, time), &free, &mut || start());
+    }
+    let mut changed = false;
+    for _ in 0..1_000 {
+        assert!(!spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed), "what waits keeps no worker awake");
+    }
+    spine.check_invariants();
+    let stats = spine.stats(&free);
+    assert!((2..=60).contains(&stats.denials), "{stats:?}");
+    assert!(stats.batches <= 6 && stats.denied_merges > 0, "{stats:?}");
+    // The query's other memory comes free: in the end it merges, with nothing lost.
+    drop(ballast);
+    let mut turns = 0;
+    while spine.is_denied() {
+        spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed);
+        turns += 1;
+        assert!(turns < 3_000);
+    }
+    assert!(changed);
+    let stats = spine.stats(&free);
+    assert_eq!((stats.updates, stats.denied_merges, stats.merge_debt), (80_100, 0, 0), "{stats:?}");
+    assert!(spine.batches().any(|b| b.len() >= 80_000), "{stats:?}");
+    spine.check_invariants();
+    drop(entered);
+}
+
+/// A key whose comparison panics where it is told to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Touchy(u64);
+
+thread_local! {
+    static TOUCHY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl Ord for Touchy {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        assert!(!TOUCHY.get(), "touchy");
+        self.0.cmp(&other.0)
+    }
+}
+impl PartialOrd for Touchy {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl kpg_columnar::HeapSize for Touchy {}
+
+#[test]
+fn a_panic_in_a_merge_leaves_its_inputs() {
+    type Opaque = kpg_columnar::Opaque<Touchy>;
+    let mut spine = Spine::<OrdBatch<Opaque, (), u64, i64>>::new(MergePolicy::eager(), start());
+    let free = Antichain::new();
+    let touchy = |time: u64| {
+        let mut updates = Updates::<(Opaque, ()), u64, i64>::default();
+        (0..10).for_each(|key| updates.push((&kpg_columnar::Opaque(Touchy(2 * key + time)), ()), time, 1));
+        batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
+    };
+    spine.insert(touchy(0), &free, &mut || start());
+    let second = touchy(1);
+    TOUCHY.set(true);
+    let insert = || spine.insert(second, &free, &mut || start());
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(insert));
+    TOUCHY.set(false);
+    assert!(unwound.is_err(), "it is the owner's to hear of");
+    spine.check_invariants();
+    let stats = spine.stats(&free);
+    assert_eq!((stats.batches, stats.updates, stats.open_merges, stats.denials), (2, 20, 0, 0), "{stats:?}");
+    spine.work(&mut 1_000, &free, &mut || start(), &mut false);
+    assert_eq!(spine.stats(&free).batches, 1);
+}
+
+#[test]
+fn the_debt_is_kept_and_not_counted_anew() {
+    let mut spine = Spine::<B>::new(MergePolicy::lazy(), start());
+    let (mut key, mut state) = (0, 3);
+    for time in 0..400u64 {
+        let cut = Antichain::from_elem(time.saturating_sub(random(&mut state) % 50));
+        spine.insert(batch(&mut key, (random(&mut state) % 200) as usize, time), &cut, &mut || start());
+        let queued = spine.queue.iter().filter(|(b, _)| b.upper().before_equal(&cut)).map(|(b, _)| weight(b));
+        assert_eq!(spine.debt(&cut), spine.open_debt + queued.sum::<usize>());
+        // As the open merges have it.
+        spine.check_invariants();
+    }
+}

@@ -6,6 +6,7 @@ use super::super::{Batch, Cursor, Ref, Trace};
 use super::{pass_cursor, pass_registration};
 use crate::order::{Antichain, Lattice};
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A cursor whose times are joined with one time.
@@ -20,11 +21,12 @@ impl<'a, C: Cursor<'a>> Cursor<'a> for AsOfCursor<C, C::Time> {
     type Time = C::Time;
     type Diff = C::Diff;
 
-    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals, position, set_position);
+    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals);
+    pass_cursor!(time_count, position, val_position, resume);
     #[inline]
-    fn for_each_time(&mut self, mut f: impl FnMut(C::Time, C::Diff)) {
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(C::Time, C::Diff)) {
         let time = self.time;
-        self.inner.for_each_time(|t, r| f(t.join(&time), r));
+        self.inner.for_each_time_in(range, |t, r| f(t.join(&time), r));
     }
 }
 

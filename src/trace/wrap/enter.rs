@@ -4,6 +4,7 @@
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::pass_cursor;
 use crate::order::{Antichain, Product, Timestamp};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,10 +28,11 @@ impl<'a, C: Cursor<'a>> Cursor<'a> for EnterCursor<C> {
     type Time = Product<C::Time, u32>;
     type Diff = C::Diff;
 
-    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals, position, set_position);
+    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals);
+    pass_cursor!(time_count, position, val_position, resume);
     #[inline]
-    fn for_each_time(&mut self, mut f: impl FnMut(Self::Time, Self::Diff)) {
-        self.inner.for_each_time(|t, r| f(Product::new(t, 0), r));
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(Self::Time, Self::Diff)) {
+        self.inner.for_each_time_in(range, |t, r| f(Product::new(t, 0), r));
     }
 }
 

@@ -5,6 +5,7 @@
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::{pass_cursor, pass_registration};
 use crate::order::Antichain;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl<'a, C: Cursor<'a>, P: Fn(Ref<'_, C::Key>, Ref<'_, C::Val>) -> bool> Cursor<
     type Time = C::Time;
     type Diff = C::Diff;
 
-    pass_cursor!(key, val, position);
+    pass_cursor!(key, val, time_count, position, val_position);
     fn step_key(&mut self) {
         self.inner.step_key();
         self.find_key();
@@ -61,12 +62,14 @@ impl<'a, C: Cursor<'a>, P: Fn(Ref<'_, C::Key>, Ref<'_, C::Val>) -> bool> Cursor<
         self.inner.rewind_vals();
         self.find_val();
     }
-    fn for_each_time(&mut self, f: impl FnMut(C::Time, C::Diff)) {
-        self.inner.for_each_time(f);
+    #[inline]
+    fn for_each_time_in(&mut self, range: Range<usize>, f: impl FnMut(C::Time, C::Diff)) {
+        self.inner.for_each_time_in(range, f);
     }
-    fn set_position(&mut self, position: usize) {
-        self.inner.set_position(position);
-        self.find_key();
+    fn resume(&mut self, position: usize, val_position: usize) {
+        self.inner.resume(position, val_position);
+        // Past its first val a key is shown though no admitted val may follow: one came before, or nobody stood here.
+        if val_position == 0 { self.find_key() } else { _ = self.find_val() }
     }
 }
 

@@ -31,7 +31,12 @@ macro_rules! pass_cursor {
     (@ seek_val) => { #[inline] fn seek_val(&mut self, val: Ref<'_, Self::Val>) { self.inner.seek_val(val) } };
     (@ rewind_vals) => { #[inline] fn rewind_vals(&mut self) { self.inner.rewind_vals() } };
     (@ position) => { #[inline] fn position(&self) -> usize { self.inner.position() } };
-    (@ set_position) => { #[inline] fn set_position(&mut self, position: usize) { self.inner.set_position(position) } };
+    (@ time_count) => { #[inline] fn time_count(&self) -> usize { self.inner.time_count() } };
+    (@ val_position) => { #[inline] fn val_position(&self) -> usize { self.inner.val_position() } };
+    (@ resume) => {
+        #[inline]
+        fn resume(&mut self, position: usize, val_position: usize) { self.inner.resume(position, val_position) }
+    };
 }
 use pass_cursor;
 

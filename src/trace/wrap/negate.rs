@@ -4,6 +4,7 @@
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::{pass_cursor, pass_registration};
 use crate::order::{Abelian, Antichain, DiffOverflow};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A cursor whose diffs are negated.
@@ -17,10 +18,11 @@ impl<'a, C: Cursor<'a, Diff: Abelian>> Cursor<'a> for NegateCursor<C> {
     type Time = C::Time;
     type Diff = C::Diff;
 
-    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals, position, set_position);
+    pass_cursor!(key, val, step_key, seek_key, step_val, seek_val, rewind_vals);
+    pass_cursor!(time_count, position, val_position, resume);
     #[inline]
-    fn for_each_time(&mut self, mut f: impl FnMut(C::Time, C::Diff)) {
-        self.inner.for_each_time(|t, r| f(t, r.negate().unwrap_or_else(|| DiffOverflow::raise())));
+    fn for_each_time_in(&mut self, range: Range<usize>, mut f: impl FnMut(C::Time, C::Diff)) {
+        self.inner.for_each_time_in(range, |t, r| f(t, r.negate().unwrap_or_else(|| DiffOverflow::raise())));
     }
 }
 

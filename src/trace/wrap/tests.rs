@@ -119,6 +119,19 @@ quickcheck::quickcheck! {
         })
     }
 
+    fn cursors_resume(updates: Vec<Update>, order: Vec<u8>) -> bool {
+        let (handle, _) = trace(&updates);
+        let admits = Arc::new(|key: u64, val: u64| !(key + val).is_multiple_of(3) && val != key % 4);
+        let (stored, filtered) = (handle.batches().0, FilterTrace::new(handle.clone(), admits).batches().0);
+        let entered = EnterTrace::new(NegateTrace::new(AsOfTrace::new(handle, Pair::new(1, 2)))).batches().0;
+        stored.iter().for_each(|batch| resumes(batch.cursor(), &order));
+        filtered.iter().for_each(|batch| resumes(batch.cursor(), &order));
+        entered.iter().for_each(|batch| resumes(batch.cursor(), &order));
+        resumes(CursorList::new(stored.iter().map(Batch::cursor).collect()), &order);
+        resumes(CursorList::new(filtered.iter().map(Batch::cursor).collect()), &order);
+        true
+    }
+
     fn a_list_seeks(updates: Vec<Update>, seeks: Vec<u8>) -> bool {
         let (handle, all) = trace(&updates);
         let (batches, _) = handle.batches();
@@ -135,6 +148,49 @@ quickcheck::quickcheck! {
             cursor.seek_val(2);
             sought && cursor.val() == vals.iter().copied().find(|v| *v >= 2)
         })
+    }
+}
+
+/// Wherever a cursor stood, also past a key's last val, it shows again what it showed there, and its times in parts.
+fn resumes<'a, C: Cursor<'a, Key = u64, Val = u64>>(mut cursor: C, order: &[u8]) {
+    fn show<'a, C: Cursor<'a, Key = u64, Val = u64>>(
+        cursor: &mut C,
+    ) -> (Option<u64>, Vec<(u64, Vec<(C::Time, C::Diff)>)>) {
+        let mut vals = vec![];
+        while let Some(val) = cursor.val() {
+            let (mut all, mut parts) = (vec![], vec![]);
+            cursor.for_each_time(|time, diff| all.push((time, diff)));
+            assert_eq!(cursor.time_count(), all.len());
+            for start in (0..=all.len()).step_by(2) {
+                cursor.for_each_time_in(start..start + 2, |time, diff| parts.push((time, diff)));
+            }
+            assert!(all == parts, "times in parts are the times");
+            vals.push((val, all));
+            cursor.step_val();
+        }
+        (cursor.key(), vals)
+    }
+    let mut stood = vec![];
+    while cursor.key().is_some() {
+        let mut steps = 0;
+        loop {
+            cursor.rewind_vals();
+            (0..steps).for_each(|_| cursor.step_val());
+            let (at, last) = ((cursor.position(), cursor.val_position()), cursor.val().is_none());
+            stood.push((at, show(&mut cursor)));
+            if last {
+                break;
+            }
+            steps += 1;
+        }
+        cursor.step_key();
+    }
+    assert!(stood.is_sorted_by(|a, b| a.0 < b.0));
+    for at in order.iter().map(|at| usize::from(*at)).filter(|_| !stood.is_empty()) {
+        let ((position, val_position), shown) = &stood[at % stood.len()];
+        cursor.resume(*position, *val_position);
+        assert_eq!((cursor.position(), cursor.val_position()), (*position, *val_position));
+        assert!(show(&mut cursor) == *shown, "at {position}, {val_position}");
     }
 }
 
