@@ -5,11 +5,14 @@
 //!                              └─▶ naive: the same from nothing      ┴─▶ equal at each complete time
 //! ```
 //! `KPG_SEEDS=n` runs n seeds of each kind, `KPG_SEED=s` just one, printing the program; `KPG_FROM=s` starts there.
+//! The fuzz target `dataflow` has the programs chosen by bytes (`check`), and what it found is replayed here.
 //! A failure prints the seed, the program made smaller as far as that goes, and the first difference.
 #![forbid(unsafe_code)]
 
 #[path = "oracle/build.rs"]
 mod build;
+#[path = "oracle/check.rs"]
+mod by_bytes;
 #[path = "oracle/canary.rs"]
 mod canary;
 #[path = "oracle/generate.rs"]
@@ -24,6 +27,8 @@ mod regressions;
 mod rng;
 #[path = "oracle/run.rs"]
 mod run;
+#[path = "regressions/saved.rs"]
+mod saved;
 #[path = "oracle/shrink.rs"]
 mod shrink;
 
@@ -95,4 +100,22 @@ fn total_times_on_threads() {
 #[test]
 fn partial_times_on_threads() {
     seeds(|seed| Shape { dimensions: 2, workers: 1 + seed as usize % 3, simulated: false });
+}
+
+/// As a fuzzer has it: chosen by bytes, and in simulation.
+#[test]
+fn chosen_by_bytes() {
+    for seed in 0..variable("KPG_SEEDS").unwrap_or(SEEDS) {
+        let mut rng = rng::Rng::new(seed);
+        let len = rng.below(400);
+        let bytes: Vec<u8> = (0..len).map(|_| rng.next() as u8).collect();
+        by_bytes::check_bytes(&bytes, false);
+    }
+}
+
+#[test]
+fn saved_inputs() {
+    saved::replay("dataflow", |bytes| {
+        by_bytes::check_bytes(bytes, false);
+    });
 }

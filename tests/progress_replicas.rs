@@ -50,7 +50,7 @@ impl<'a> System<'a> {
         }
         let frontiers = replicas.iter().map(|r| world.locations().map(|l| r.frontier(l).clone()).collect()).collect();
         let ways = vec![vec![VecDeque::new(); workers]; workers];
-        System { rng: Rng(seed), world, replicas, frontiers, held: vec![sources; workers], ways, mutant }
+        System { rng: Rng::new(seed), world, replicas, frontiers, held: vec![sources; workers], ways, mutant }
     }
 
     /// A time at or after `time`, within the maxima.
@@ -152,7 +152,7 @@ impl<'a> System<'a> {
 }
 
 fn run(seed: u64, mutant: Mutant) -> Result<usize, String> {
-    let make = || random(&mut Rng(seed), (seed % 3) as usize, 6);
+    let make = || random(&mut Rng::new(seed), (seed % 3) as usize, 6);
     let world = make();
     let mut system = System::new(seed, &world, Arc::new(make().graph), mutant);
     let (mut steps, mut hasty) = (0, 0);
@@ -214,7 +214,7 @@ fn produced_follows_from_consumed() {
     };
     let mut split = 0;
     for (seed, mutant) in (0..20).flat_map(|seed| [(seed, Mutant::None), (seed, Mutant::SplitsBatches)]) {
-        let make = || random(&mut Rng(seed), (seed % 3) as usize, 3);
+        let make = || random(&mut Rng::new(seed), (seed % 3) as usize, 3);
         let world = make();
         let mut system = System::new(seed, &world, Arc::new(make().graph), mutant);
         for _ in 0..60 {

@@ -4,7 +4,7 @@
 
 use kpg::dataflow::Updates;
 use kpg::order::Antichain;
-use kpg::trace::check::{Op, check};
+use kpg::trace::check::{Op, check, check_bytes};
 use kpg::trace::{MergePolicy, OrdBatch, Trace, TraceHandle, TraceWriter, batch_from_sorted};
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
@@ -44,6 +44,23 @@ fn random_lives() {
         check(&ops.into_iter().map(|Random(op)| op).collect::<Vec<_>>());
     }
     QuickCheck::new().rng(Gen::new(80)).tests(300).quickcheck(life as fn(Vec<Random>));
+}
+
+/// As a fuzzer has it: from bytes, and with each merge policy.
+#[test]
+fn random_bytes() {
+    fn life(bytes: Vec<u8>) {
+        check_bytes(&bytes, false);
+    }
+    QuickCheck::new().rng(Gen::new(300)).tests(300).quickcheck(life as fn(Vec<u8>));
+}
+
+/// The fuzz target's canary, without the fuzzer: a batch that is sealed without its last update.
+#[test]
+#[should_panic(expected = "left == right")]
+fn a_lost_update_is_noticed() {
+    // Three updates at (0, 0), sealed at {(1, 0), (0, 1)}.
+    check_bytes(&[0, 0, 3, 1, 0, 0, 0, 3, 2, 0, 0, 0, 3, 3, 0, 0, 0, 3, 5, 1, 1], true);
 }
 
 type Writer = TraceWriter<OrdBatch<u64, (), u64, i64>>;

@@ -34,6 +34,7 @@
 
 mod arena;
 mod buffer;
+#[cfg(any(test, feature = "check"))]
 #[doc(hidden)]
 pub mod check;
 mod chunk;

@@ -1,6 +1,6 @@
 //! Tests of the package as its users see it.
 
-use crate::check::{Op, check};
+use crate::check::{Op, check, check_bytes};
 use crate::{Arena, ArenaConfig, Buffer, Cause, OutOfMemory, Tag};
 use quickcheck::{Arbitrary, Gen, quickcheck};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +21,14 @@ quickcheck! {
         check(&ops, true);
         true
     }
+}
+
+/// The fuzz target's canary, without the fuzzer.
+#[test]
+#[should_panic(expected = "assertion")]
+fn a_block_lost_elsewhere_is_noticed() {
+    // A tag; a block of 4 MiB; freed on another thread.
+    check_bytes(&[0, 12, 0, 0, 0, 0, 0, 0, 3, 0, 0, 16, 0, 9, 3, 0, 0, 0, 0], true);
 }
 
 fn small(name: &str) -> ArenaConfig {

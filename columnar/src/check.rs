@@ -1,8 +1,10 @@
-//! One check for tests, fuzz target and the replay of saved inputs: a column against a `Vec`.
+//! One check for tests, fuzz target and the replay of saved inputs: a column against a `Vec`. Built with the feature
+//! `check` only, which tests and fuzz targets ask for.
 //!
 //! Bytes are read as operations on two columns of a type and on two vectors; after each operation the columns
 //! must hold what the vectors hold, and at the end every kernel (file `check/kernels.rs`) must agree with its
 //! naive form.
+mod faulty;
 mod kernels;
 #[cfg(test)]
 mod mutants;
@@ -11,6 +13,7 @@ mod values;
 pub use values::{Sample, Values};
 
 use crate::traits::{Column, Columnar};
+use kpg_arena::{Arena, ArenaConfig};
 
 /// Lengths stay below this, so that the naive forms stay fast.
 const LONGEST: usize = 400;
@@ -127,17 +130,27 @@ fn step<T: Sample>(source: &mut Source<'_>, pairs: &mut [Pair<T>; 2]) {
 
 macro_rules! kinds {
     ($($name:ident: $type:ty),* $(,)?) => {
-        /// Chooses a type by the first byte and runs [`check`] on the others.
+        /// Chooses a type by the first byte and runs [`check`] on the others; from 128 on, with a mapping of its own
+        /// for each block, so that overruns are seen. A planted fault is for canaries: one of the types has a column
+        /// that loses values.
         ///
         /// # Panics
         /// If a column disagrees with its model.
         // Inline, so that only who calls it pays for compiling all these types.
         #[inline]
-        pub fn check_any(bytes: &[u8]) {
+        pub fn check_bytes(bytes: &[u8], planted: bool) {
             const KINDS: &[fn(&[u8])] = &[$(check::<$type>),*];
-            if let Some((&kind, rest)) = bytes.split_first() {
-                KINDS[usize::from(kind) % KINDS.len()](rest);
+            let Some((&first, rest)) = bytes.split_first() else { return };
+            let config = ArenaConfig { per_block: first >= 128, huge_pages: false, ..ArenaConfig::default() };
+            let arena = Arena::new(config);
+            let entered = arena.enter();
+            match usize::from(first % 128) % KINDS.len() {
+                0 if planted => faulty::check_faulty(rest),
+                kind => KINDS[kind](rest),
             }
+            arena.check_invariants();
+            assert_eq!(arena.stats().live_bytes, 0, "columns are gone");
+            drop(entered);
         }
 
         #[cfg(test)]

@@ -25,6 +25,7 @@
 #![deny(unsafe_code)]
 
 mod bools;
+#[cfg(any(test, feature = "check"))]
 #[doc(hidden)]
 pub mod check;
 mod encoding;

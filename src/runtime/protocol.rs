@@ -16,7 +16,7 @@
 use super::fabric::{Fabric, Incoming, ThreadFabric, threads};
 use crate::order::{Antichain, Coords, Product, Timestamp};
 use crate::progress::{Graph, GraphBuilder, Location, ScopeId, Summary, Tracker};
-use crate::sync::Kept;
+use crate::sync::{Kept, bound};
 use std::sync::{Arc, Mutex};
 
 type Time = Product<u64, u32>;
@@ -248,7 +248,7 @@ fn protocol_two_workers() {
 
 #[test]
 fn protocol_two_workers_that_park() {
-    model(2, 1, Some(2), Life::Whole, Mutant::None);
+    model(2, 1, bound(2, Some(3)), Life::Whole, Mutant::None);
 }
 
 #[test]

@@ -187,7 +187,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use super::super::shim::with_mutant;
+    use super::super::shim::{bound, with_mutant};
     use super::*;
     use loom::thread;
 
@@ -219,13 +219,13 @@ mod models {
 
     #[test]
     fn two_readers() {
-        published(1, 2, Some(3));
+        published(1, 2, bound(3, Some(4)));
     }
 
     #[test]
     fn two_writers() {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
+        builder.preemption_bound = bound(3, None);
         builder.check(|| {
             let cell = Arc::new(ArcCell::new(Arc::new(0)));
             let theirs = cell.clone();

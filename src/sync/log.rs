@@ -441,7 +441,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use super::super::shim::with_mutant;
+    use super::super::shim::{bound, with_mutant};
     use super::*;
     use loom::thread;
 
@@ -490,7 +490,7 @@ mod models {
 
     #[test]
     fn two_readers() {
-        pass(3, &[(3, false), (3, false)], Some(2));
+        pass(3, &[(3, false), (3, false)], bound(2, Some(3)));
     }
 
     #[test]
@@ -500,13 +500,13 @@ mod models {
 
     #[test]
     fn one_of_two_goes() {
-        pass(3, &[(2, false), (1, true)], Some(2));
+        pass(3, &[(2, false), (1, true)], bound(2, Some(3)));
     }
 
     /// Through three segments, so that one comes back.
     #[test]
     fn reuse() {
-        pass(5, &[(5, false)], Some(3));
+        pass(5, &[(5, false)], bound(3, Some(4)));
     }
 
     #[test]

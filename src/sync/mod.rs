@@ -35,7 +35,7 @@ pub use mutex::{Mutex, MutexGuard};
 pub use parker::{Parker, Unparker};
 pub use scoped::{Entered, Outcome, ScopedCall};
 #[cfg(all(test, loom))]
-pub(crate) use shim::Kept;
+pub(crate) use shim::{Kept, bound};
 
 /// A number that no other call in this process has given.
 #[cfg(not(loom))]

@@ -160,7 +160,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::super::Parker;
-    use super::super::shim::{Arc, Kept, with_mutant};
+    use super::super::shim::{Arc, Kept, bound, with_mutant};
     use super::*;
     use loom::thread;
 
@@ -185,7 +185,7 @@ mod models {
     /// The same as a future, on a parker. `late`: registers after it has given up the lock.
     fn registered(late: bool) {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
+        builder.preemption_bound = bound(3, None);
         builder.check(move || {
             let monitor = Kept::new(Arc::new(Monitor::new(false)));
             let parker = Kept::new(Parker::new());

@@ -206,14 +206,14 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use super::super::shim::{AtomicUsize, Kept, with_mutant};
+    use super::super::shim::{AtomicUsize, Kept, bound, with_mutant};
     use super::*;
     use loom::thread;
 
     /// `wakers` threads each publish something relaxed and unpark; the sleeper parks until it has seen it all.
     fn wake_up(wakers: usize) {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = (wakers > 1).then_some(3);
+        builder.preemption_bound = if wakers > 1 { bound(3, Some(4)) } else { None };
         builder.check(move || {
             let parker = Kept::new(Parker::new());
             let published = Kept::new(Arc::new(AtomicUsize::new(0)));

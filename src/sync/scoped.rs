@@ -340,7 +340,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use super::super::shim::{UnsafeCell, with_mutant};
+    use super::super::shim::{UnsafeCell, bound, with_mutant};
     use super::*;
     use loom::thread;
 
@@ -354,7 +354,7 @@ mod models {
     /// The closure lives as long as the model, so that a mutant breaks no real memory.
     fn gate(participants: usize, close: bool, give_up: bool) {
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = (participants > 1).then_some(2);
+        builder.preemption_bound = if participants > 1 { bound(2, Some(3)) } else { None };
         builder.check(move || {
             let borrowed = Arc::new(Borrowed(UnsafeCell::new(0)));
             let theirs = borrowed.clone();

@@ -65,7 +65,7 @@ pub(crate) fn mutant(_site: &'static str) -> bool {
 }
 
 #[cfg(all(test, loom))]
-pub(crate) use mutants::{Kept, mutant, with_mutant};
+pub(crate) use mutants::{Kept, bound, mutant, with_mutant};
 
 #[cfg(all(test, loom))]
 mod mutants {
@@ -75,6 +75,13 @@ mod mutants {
 
     std::thread_local! {
         static BROKEN: Cell<Option<&'static str>> = const { Cell::new(None) };
+    }
+
+    /// How many preemptions a model has at most (nothing: all schedules): `quick`, or with `KPG_LOOM=full` in the
+    /// environment `full`, as `ci/loom.sh` asks for.
+    pub(crate) fn bound(quick: usize, full: Option<usize>) -> Option<usize> {
+        let is_full = std::env::var("KPG_LOOM").is_ok_and(|value| value == "full");
+        if is_full { full } else { Some(quick) }
     }
 
     /// Whether `site` is broken in the model that runs.

@@ -1,8 +1,11 @@
-//! Random lives of one trace against a list of all updates: shared by tests and fuzzing.
+//! Random lives of one trace against a list of all updates: shared by tests, fuzzing and the replay of saved inputs.
+//! Built with the feature `check` only, which tests and fuzz targets ask for. Beside it: `batch`, the same for batches.
 //!
 //! After each operation every reader is checked: its accumulation at times beyond its since, its batches at its cut,
 //! what is published, what snapshots taken earlier show.
 #![forbid(unsafe_code)]
+
+pub mod batch;
 
 use super::{
     Batch, Batcher, Cursor, CursorList, Hold, MergePolicy, OrdBatch, Published, Snapshot, SnapshotError, Trace,
@@ -50,6 +53,53 @@ pub enum Op {
     Release(u8),
 }
 
+/// Reads what a fuzzer gives; zeros after the end.
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl Bytes<'_> {
+    pub(super) fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Op {
+    /// The life that `bytes` spell, whatever they are: a byte for the kind, one for each number.
+    fn decode(bytes: &[u8]) -> Vec<Op> {
+        let (mut from, mut ops) = (Bytes(bytes), Vec::new());
+        while !from.is_empty() {
+            ops.push(Op::decode_one(&mut from));
+        }
+        ops
+    }
+
+    fn decode_one(from: &mut Bytes<'_>) -> Op {
+        let mut b = || from.byte();
+        match b() % 24 {
+            0..=4 => {
+                let count = b() % 12;
+                Op::Push((0..count).map(|_| (b(), b(), b(), b(), (b() % 5) as i8 - 2)).collect())
+            }
+            5..=8 => Op::Seal(b(), b()),
+            9 => Op::Work(b()),
+            10 => Op::Clone(b()),
+            11 => Op::Drop(b()),
+            12 => Op::Since(b(), b(), b()),
+            13 => Op::Bind(b()),
+            14 | 15 => Op::Cut(b()),
+            16..=18 => Op::Advance,
+            19 => Op::Snapshot(b(), b()),
+            20 => Op::Hold(b(), b()),
+            21 | 22 => Op::Catch(b(), b()),
+            _ => Op::Release(b()),
+        }
+    }
+}
+
 struct Reader {
     handle: TraceHandle<OrdTestBatch>,
     // A cut that is a bound of the list, kept since.
@@ -66,6 +116,23 @@ struct Life {
     sealed: Model,
     pending: Model,
     least: (u64, u64),
+    // Loses what a canary says.
+    planted: bool,
+}
+
+/// Lives the life that bytes tell: the first chooses how eagerly is merged, the others are operations. A planted fault is
+/// for canaries: a batch with two elements in its upper is sealed without its last update.
+///
+/// # Panics
+/// If the trace differs from the model.
+pub fn check_bytes(bytes: &[u8], planted: bool) {
+    let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
+    let policy = match first % 4 {
+        0 | 1 => MergePolicy::lazy(),
+        2 => MergePolicy::default(),
+        _ => MergePolicy::eager(),
+    };
+    live(&Op::decode(rest), policy, planted);
 }
 
 /// Lives the life that `ops` tell.
@@ -73,7 +140,11 @@ struct Life {
 /// # Panics
 /// If the trace differs from the model.
 pub fn check(ops: &[Op]) {
-    let (writer, handle) = TraceWriter::new(MergePolicy::lazy());
+    live(ops, MergePolicy::lazy(), false);
+}
+
+fn live(ops: &[Op], policy: MergePolicy, planted: bool) {
+    let (writer, handle) = TraceWriter::new(policy);
     let published = Published::new(1);
     let cut = super::start();
     let mut life = Life {
@@ -86,6 +157,7 @@ pub fn check(ops: &[Op]) {
         sealed: Vec::new(),
         pending: Vec::new(),
         least: (0, 0),
+        planted,
     };
     life.writer.publish(&life.published, 0);
     for op in ops {
@@ -233,7 +305,12 @@ impl Life {
             return;
         }
         let lower = self.upper();
-        let sealed = self.batcher.seal(&upper).unwrap_or_default();
+        let mut sealed = self.batcher.seal(&upper).unwrap_or_default();
+        if self.planted && upper.elements().len() == 2 && sealed.len() > 2 {
+            let mut fewer = Updates::default();
+            fewer.extend_from(&sealed, 0, sealed.len() - 1);
+            sealed = fewer;
+        }
         let batch = batch_from_sorted(sealed, lower, upper.clone());
         batch.check_invariants();
         batch.check_upper();

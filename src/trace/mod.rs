@@ -11,6 +11,7 @@
 
 mod batcher;
 mod builder;
+#[cfg(any(test, feature = "check"))]
 #[doc(hidden)]
 pub mod check;
 mod compare;

@@ -9,7 +9,7 @@ use super::sources::{self, Source, code, line, words};
 use super::text::with_unsafe;
 use std::collections::BTreeSet;
 
-const PAPERS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "src/sync/README.md"];
+const PAPERS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "VERIFICATION.md", "src/sync/README.md"];
 
 fn find<'a>(all: &'a [Source], path: &str) -> Option<&'a Source> {
     all.iter().find(|source| source.path == path)
@@ -31,8 +31,8 @@ fn quoted(text: &str) -> Vec<(usize, &str)> {
 /// Whether a quoted word is the name of a file or a directory here.
 fn is_path(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
-    let file =
-        [".rs", ".md", ".toml", ".txt", ".py", "/"].iter().any(|end| name.ends_with(end)) || name.contains(".ci/");
+    let file = [".rs", ".md", ".toml", ".txt", ".py", ".sh", "/"].iter().any(|end| name.ends_with(end))
+        || name.contains(".ci/");
     plain && file && name.len() > 1 && !name.starts_with("..") && !name.starts_with("target")
 }
 

@@ -29,6 +29,14 @@ pub fn program(seed: u64, shape: Shape) -> Program {
     unreachable!("smaller and smaller programs are modest at last")
 }
 
+/// The program that bytes choose, simulated; nothing if they choose none that is modest.
+pub fn program_of(bytes: &[u8]) -> Option<Program> {
+    let mut rng = Rng::of(bytes);
+    let shape = Shape { dimensions: rng.range(1, 2), workers: rng.range(1, 3), simulated: true };
+    let seed = rng.next();
+    (0..4).map(|attempt| draft(&mut rng, shape, seed, 3 * attempt)).find(|program| is_modest(program).is_ok())
+}
+
 /// All times that a program is looked at.
 pub fn points(program: &Program) -> Vec<Time> {
     let size = program.size + 3;

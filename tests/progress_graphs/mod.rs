@@ -1,4 +1,5 @@
-//! Random nested graphs for the tests of progress, and a brute-force reading of them.
+//! Random nested graphs for the tests of progress, and a brute-force reading of them. Included by tests and by the fuzz
+//! target `tracker`, which share `check`: the tracker against that reading.
 //!
 //! Units are laid out in a random tree of scopes. What leads forward in that layout is a plain edge, composed of
 //! leaves and enters; what leads back goes through a feedback of a scope around both, or across an edge that steps.
@@ -9,24 +10,11 @@ use kpg::order::{Coords, MAX_COORDINATES, PartialOrder};
 use kpg::progress::{Graph, GraphBuilder, Kind, Location, ScopeId, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// SplitMix64: small, seeded, good enough.
-pub struct Rng(pub u64);
+pub mod check;
+#[path = "../oracle/rng.rs"]
+mod rng;
 
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
+pub use rng::Rng;
 
 pub struct Node {
     pub inputs: Vec<Location>,

@@ -279,3 +279,57 @@ fn the_debt_is_kept_and_not_counted_anew() {
         spine.check_invariants();
     }
 }
+
+fn scattered(time: u64, len: u64) -> B {
+    let mut keys: Vec<u64> = (0..len).map(|n| kpg_columnar::mix(time << 32 | n)).collect();
+    keys.sort_unstable();
+    let mut updates = Updates::<(u64, ()), u64, i64>::default();
+    keys.iter().for_each(|key| updates.push((*key, ()), time, 1));
+    batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
+}
+
+fn updates_in(spine: &Spine<B>) -> usize {
+    spine.batches().map(Batch::len).sum()
+}
+
+/// Memory ends at each allocation of a merge in turn: at its start, in its midst, at its end.
+#[test]
+fn a_merge_may_be_denied_at_any_moment() {
+    let arena = kpg_arena::Arena::new(kpg_arena::ArenaConfig::default());
+    let _entered = arena.enter();
+    let free = Antichain::new();
+    for nth in 1.. {
+        let mut spine = Spine::<B>::new(MergePolicy::lazy(), start());
+        for time in 0..2 {
+            spine.insert(scattered(time, 500), &start(), &mut || start());
+        }
+        arena.fail_after(nth);
+        let mut changed = false;
+        while spine.work(&mut 100, &free, &mut || start(), &mut changed) {}
+        arena.fail_after(0);
+        spine.check_invariants();
+        assert_eq!(updates_in(&spine), 1_000);
+        let stats = spine.stats(&free);
+        assert_eq!(stats.batches, 1 + stats.denied_merges);
+        if stats.denials == 0 {
+            assert!(nth > 3, "a merge allocates: {nth}");
+            break;
+        }
+    }
+}
+
+/// What a reader's cut pins is no debt, however much; once it lets go, it is.
+#[test]
+fn what_is_pinned_is_never_overdue() {
+    let (mut writer, mut handle) = TraceWriter::<B>::new(MergePolicy { debt_bound: 50, ..MergePolicy::lazy() });
+    let mut key = 0;
+    for time in 0..1_000 {
+        writer.insert(batch(&mut key, 3, time));
+        assert!(!writer.is_overdue(), "pinned at {time}");
+    }
+    handle.set_cut(&Antichain::from_elem(900));
+    assert!(writer.is_overdue());
+    while writer.work(&mut 1_000) {}
+    assert!(!writer.is_overdue());
+    assert_eq!(handle.stats().queued, 100);
+}
