@@ -1,8 +1,9 @@
 //! The common case of a reduce's key: one new time, and a history that is not long and all at or before it.
 //!
 //! Then that time is the only one to visit, and what is there at it is the sum of all there is: one walk through the
-//! vals, which batches hold in order. Nothing is sorted, copied or allocated. Whatever turns out to be otherwise is left to
-//! `reduce_slices`, which starts anew: at most `LONG` updates have then been read in vain.
+//! vals, which batches hold in order; where there is but one val (distinct, threshold, count), a sum and no walk. Nothing
+//! is sorted, copied or allocated. Whatever turns out to be otherwise is left to `reduce_slices`, which starts anew: at
+//! most `LONG` updates have then been read in vain.
 #![forbid(unsafe_code)]
 
 use super::reduce_history::Edits;
@@ -135,6 +136,9 @@ fn sums<'a, C: Cursor<'a>>(
     fuel: &mut Fuel,
 ) -> bool {
     into.clear();
+    if const { size_of::<C::Val>() == 0 } {
+        return count(cursors, key, time, into, fuel);
+    }
     let mut count = 0;
     walk.start(cursors, key, None);
     let done = walk.go(cursors, |val, group| {
@@ -154,5 +158,39 @@ fn sums<'a, C: Cursor<'a>>(
         true
     });
     fuel.spend(count);
+    done
+}
+
+/// As `sums`, where there is but one val: that of distinct, threshold and count. No list of cursors, no comparisons of vals.
+fn count<'a, C: Cursor<'a>>(
+    cursors: &mut [C],
+    key: Ref<'_, C::Key>,
+    time: &C::Time,
+    into: &mut Vec<(Ref<'a, C::Val>, C::Diff)>,
+    fuel: &mut Fuel,
+) -> bool {
+    let mut sum = <C::Diff as Semigroup>::Sum::default();
+    let (mut only, mut later, mut count) = (None, false, 0);
+    for cursor in cursors {
+        cursor.seek_key(key);
+        if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
+            continue;
+        }
+        // A view may show the key and hide its val.
+        only = cursor.val().or(only);
+        cursor.for_each_time(|t, diff| {
+            later |= !t.less_equal(time);
+            diff.add_to(&mut sum);
+            count += 1;
+        });
+        if later || count > LONG {
+            break;
+        }
+    }
+    fuel.spend(count);
+    let done = !later && count <= LONG;
+    if let Some(val) = only.filter(|_| done && !C::Diff::sum_is_zero(&sum)) {
+        into.push((val, C::Diff::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise())));
+    }
     done
 }
