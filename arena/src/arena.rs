@@ -27,7 +27,8 @@ pub struct ArenaConfig {
     pub cap_bytes: Option<usize>,
     /// The size of a region, rounded up to 2 MiB. 8 MiB by default.
     pub region_bytes: usize,
-    /// Idle bytes that are kept for reuse; more are given back to the system at once. 32 MiB by default.
+    /// Idle bytes that are kept for reuse, or a quarter of the large blocks in use if that is more; what goes beyond is given back to
+    /// the system at once. 32 MiB by default; with 0 nothing is kept.
     pub slack_bytes: usize,
     /// Ask the system for huge pages. On by default.
     pub huge_pages: bool,

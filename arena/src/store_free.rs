@@ -8,6 +8,9 @@ use crate::layout::{CHUNK, HEADER_SLICES, SLICES, span_slices};
 use crate::store::{Store, bucket_of};
 use std::ptr::{self, NonNull};
 
+/// The bytes of large blocks in use, divided by this, may be kept idle besides.
+const SLACK_SHARE: usize = 4;
+
 impl Store {
     /// Takes a block back.
     ///
@@ -37,11 +40,19 @@ impl Store {
         self.large_bytes -= size;
         self.cached.push(large);
         self.idle += bytes;
-        // In the test mode nothing is reused, so that a use after the free is seen.
-        let keep = if self.options.per_block { 0 } else { self.options.slack };
-        while self.idle > keep && !self.cached.is_empty() {
+        while self.idle > self.keep() && !self.cached.is_empty() {
             self.uncache(0);
         }
+    }
+
+    /// Idle bytes that are kept when a large block is freed. Who has large blocks comes back for more, as each merge does,
+    /// and to clear new pages for them costs more than to fill them.
+    fn keep(&self) -> usize {
+        // In the test mode nothing is reused, so that a use after the free is seen.
+        if self.options.per_block || self.options.slack == 0 {
+            return 0;
+        }
+        self.options.slack.max(self.large_bytes / SLACK_SHARE)
     }
 
     /// Gives the cached large block `index` back to the system.
