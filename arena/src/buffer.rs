@@ -249,7 +249,7 @@ impl<T: Copy + 'static> Buffer<T> {
 /// Unwinds with the refusal as payload, without running the panic hook.
 #[cold]
 #[inline(never)]
-fn unwind(refused: OutOfMemory) -> ! {
+pub(crate) fn unwind(refused: OutOfMemory) -> ! {
     std::panic::resume_unwind(Box::new(refused))
 }
 

@@ -46,6 +46,14 @@ pub(crate) fn swap_tag(tag: Option<Tag>) -> Option<Tag> {
     ptr::NonNull::new(before).map(|before| unsafe { Tag::from_raw(before) })
 }
 
+/// A handle of the current tag.
+pub(crate) fn tag() -> Option<Tag> {
+    let current = swap_tag(None);
+    let handle = current.clone();
+    drop(swap_tag(current));
+    handle
+}
+
 /// This thread's number as far as it has one: enough to compare with an owner.
 #[inline]
 pub(crate) fn thread() -> u64 {

@@ -191,6 +191,19 @@ impl Tag {
         EnteredTag { before: current::swap_tag(Some(self.clone())), here: PhantomData }
     }
 
+    /// Counts `bytes`, a multiple of 64, of something that is no block.
+    ///
+    /// # Errors
+    /// Where a cap would be exceeded.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.inner().charge(bytes)
+    }
+
+    /// Takes back what `charge` counted.
+    pub(crate) fn uncharge(&self, bytes: usize) {
+        self.inner().uncharge(bytes);
+    }
+
     /// Leaks the handle as a pointer.
     pub(crate) fn into_raw(self) -> NonNull<TagInner> {
         std::mem::ManuallyDrop::new(self).inner

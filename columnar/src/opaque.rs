@@ -1,6 +1,7 @@
 //! Any other ordered type, kept as it is: the one column outside the arena.
 //!
-//! Each value owns its memory; [`HeapSize`] tells how much, so that it is counted.
+//! Each value owns its memory; [`HeapSize`] tells how much, so that it is counted, on the tag that is current when a column
+//! gets its first value.
 use crate::hash::FixedHasher;
 use crate::traits::{Column, Columnar};
 use std::fmt::Debug;
@@ -62,11 +63,12 @@ impl<T> std::ops::Deref for Opaque<T> {
 pub struct Opaques<T> {
     values: Vec<Opaque<T>>,
     heap_bytes: usize,
+    account: kpg_arena::Foreign,
 }
 
 impl<T> Default for Opaques<T> {
     fn default() -> Self {
-        Opaques { values: Vec::new(), heap_bytes: 0 }
+        Opaques { values: Vec::new(), heap_bytes: 0, account: kpg_arena::Foreign::default() }
     }
 }
 
@@ -116,21 +118,26 @@ where
         let value = value.clone();
         self.heap_bytes += value.0.heap_bytes();
         self.values.push(value);
+        self.account.cover(self.bytes());
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let values = &other.values[lower..upper];
         self.heap_bytes += values.iter().map(|value| value.0.heap_bytes()).sum::<usize>();
         self.values.extend_from_slice(values);
+        self.account.cover(self.bytes());
     }
     fn clear(&mut self) {
         self.values.clear();
         self.heap_bytes = 0;
+        self.account.fit(self.bytes());
     }
     fn reserve(&mut self, additional: usize) {
         self.values.reserve(additional);
+        self.account.cover(self.bytes());
     }
     fn seal(&mut self) {
         self.values.shrink_to_fit();
+        self.account.fit(self.bytes());
     }
     fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<T>() + self.heap_bytes

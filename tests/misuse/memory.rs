@@ -1,6 +1,7 @@
 //! Memory: caps, what is dropped, what is installed and retired over and over.
 
 use super::common::*;
+use kpg::columnar::Opaque;
 use kpg::prelude::*;
 use kpg::runtime::Failure;
 
@@ -67,6 +68,34 @@ fn a_querys_cap_ends_it() {
     drop(input);
     eventually("it is freed", || query.bytes().private == 0);
     witness.check();
+}
+
+/// Values that own memory outside of the arenas count by the size that they give, and are given back with the query.
+#[test]
+fn opaque_values_count_for_the_cap() {
+    let engine = Engine::start(config()).unwrap();
+    let (query, (mut input, probe, published)) = engine
+        .install_capped::<u64, _, _>("capped", Some(4 << 20), |scope| {
+            let (input, texts) = scope.input::<Opaque<String>>();
+            let arranged = texts.arrange_by_self();
+            (input, arranged.as_collection(|_, ()| ()).probe(), arranged.publish())
+        })
+        .unwrap();
+    let mut failed = None;
+    for n in 0..100u64 {
+        let text = Opaque(format!("{n:02}").repeat(50_000));
+        failed =
+            input.insert(text).and_then(|()| input.advance_to(n + 1)).and_then(|()| probe.wait_past(&n, SOON)).err();
+        if failed.is_some() {
+            // A hundred thousand bytes each, and what merges make of them, where there is room for it.
+            assert!((10..=42).contains(&n), "after {n}");
+            break;
+        }
+    }
+    assert!(out_of_memory(&failed.expect("more than ten million bytes are beyond the cap")));
+    drop((input, published));
+    query.retire_timeout(SOON).unwrap();
+    eventually("it is given back", || query.bytes().private + query.bytes().shared == 0);
 }
 
 /// What a query publishes counts for its cap as what it holds for itself does.
