@@ -11,9 +11,12 @@
 //! closed. How batches meet is in `meet`.
 #![forbid(unsafe_code)]
 
+mod history;
+mod meet;
+
+use self::meet::{Future, Lane};
 use super::arranged::Arranged;
 use super::collection::{Chunk, Collection};
-use super::meet::{Future, Lane};
 use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort};
 use crate::order::{Antichain, Multiply, Semigroup};
 use crate::trace::{Batch, Delivery, Ref, Trace};

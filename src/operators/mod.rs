@@ -1,9 +1,8 @@
 //! Operators: what dataflows are made of.
 //!
-//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join` (driver), `meet` and `history` (its
-//! work), `reduce` (driver), `reduce_direct` (the common key), `reduce_slices` (any other) and `reduce_key` (algorithm),
-//! `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing between dataflows), `custom` (operators
-//! of your own). Next stop up: `client`.
+//! Reading order: `collection` (stateless stages), `arrange` and `arranged`, `join` and `reduce` (the drivers; the work is
+//! in the directories of those names), `counting` (count, distinct, threshold), `variable` (loops), `publish` (sharing
+//! between dataflows), `custom` (operators of your own). Next stop up: `client`.
 //!
 //! Streams of updates and arrangements are different types, so that taking one for the other does not compile:
 //!
@@ -25,21 +24,12 @@ mod collection;
 mod counting;
 mod custom;
 mod exchange;
-mod history;
 mod importers;
 mod join;
 mod joins;
-mod meet;
 mod outbox;
 mod publish;
 mod reduce;
-mod reduce_direct;
-mod reduce_history;
-mod reduce_key;
-mod reduce_slices;
-mod reduce_sort;
-mod reduce_times;
-mod reduce_walk;
 mod total;
 mod variable;
 

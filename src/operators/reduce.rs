@@ -3,19 +3,27 @@
 //! ```text
 //! batches taken ─┐
 //! pending (key, time) ─┴▶ round: keys × interesting times, resumable ─▶ one output batch, up to the limit
-//!                             one new time over an older history: `reduce_direct`, at once; else `reduce_slices`
+//!                             one new time over an older history: `reduce/direct`, at once; else `reduce/slices`
 //! ```
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
 //! its own output port; old output is read back, never recomputed; a key that
-//! is not done is the next again, with the cursors of new batches still at it. `reduce_key` has the per-key algorithm.
+//! is not done is the next again, with the cursors of new batches still at it. `reduce/key` has the per-key algorithm.
 #![forbid(unsafe_code)]
 
+mod direct;
+mod history;
+mod key;
+mod slices;
+mod sort;
+mod times;
+mod walk;
+
+use self::direct::{Direct, Seeds, Spare};
+use self::slices::{Slices, Sources};
 use super::arrange::{ArrangedByKey, Writing};
 use super::arranged::Arranged;
-use super::reduce_direct::{Direct, Seeds, Spare};
-use super::reduce_slices::{Slices, Sources};
 use crate::dataflow::{Fuel, InputPort, Interest, Node, Updates};
 use crate::order::{Abelian, Antichain, Timestamp};
 use crate::trace::{

@@ -5,12 +5,12 @@
 //!          vals in a column, named by their places         last val it has seen
 //! ```
 //! What it holds is its own, so that it outlives a step; the memory serves the next key. Cost: linear in the history,
-//! and what `reduce_key` costs.
+//! and what `key` costs.
 #![forbid(unsafe_code)]
 
-use super::reduce_history::Edits;
-use super::reduce_key::KeyWork;
-use super::reduce_walk::{Group, Walk, recycled};
+use super::history::Edits;
+use super::key::KeyWork;
+use super::walk::{Group, Walk, recycled};
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, Antichain, Semigroup, Timestamp};
 use crate::trace::{Cursor, Ref};

@@ -10,8 +10,8 @@
 #![forbid(unsafe_code)]
 
 use super::history::{self, Product};
-use super::outbox::{CHUNK, Outbox};
 use crate::dataflow::{CapabilitySet, Fuel};
+use crate::operators::outbox::{CHUNK, Outbox};
 use crate::order::{Lattice, Multiply, Semigroup};
 use crate::trace::{Batch, Cursor, Ref};
 use kpg_columnar::Columnar;
@@ -56,7 +56,7 @@ where
     I: IntoIterator<Item: Columnar>,
 {
     /// Works on the oldest future until it is done or the fuel is spent.
-    pub(super) fn run<F>(&mut self, f: &F, output: &mut super::join::Output<I::Item, B1::Time, R>, fuel: &mut Fuel)
+    pub(super) fn run<F>(&mut self, f: &F, output: &mut super::Output<I::Item, B1::Time, R>, fuel: &mut Fuel)
     where
         F: Fn(Ref<'_, B1::Key>, Ref<'_, B1::Val>, Ref<'_, B2::Val>) -> I,
     {

@@ -10,7 +10,7 @@
 //! `meet` is at or before each time to come, that one included. (As differential dataflow's replay of histories.)
 #![forbid(unsafe_code)]
 
-use super::reduce_sort::Sorting;
+use super::sort::Sorting;
 use crate::dataflow::Fuel;
 use crate::order::{Antichain, Timestamp};
 use std::collections::BTreeSet;

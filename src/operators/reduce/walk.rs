@@ -1,7 +1,7 @@
 //! A walk through the vals of one key in several batches, and what it finds at one time.
 #![forbid(unsafe_code)]
 
-use super::reduce_history::Edits;
+use super::history::Edits;
 use crate::trace::{Cursor, Ref};
 use kpg_columnar::Columnar;
 

@@ -17,11 +17,11 @@
 //! 4.3; McSherry's notes on "interesting times".)
 //!
 //! It knows no frontiers but the limit, no capabilities, no traces: the driver in `reduce` does. Next stops:
-//! `reduce_times` (which times), `reduce_history` (what is there at each).
+//! `times` (which times), `history` (what is there at each).
 #![forbid(unsafe_code)]
 
-use super::reduce_history::{Edits, History};
-use super::reduce_times::{Next, Visits};
+use super::history::{Edits, History};
+use super::times::{Next, Visits};
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup, Timestamp};
 use std::cmp::Ordering;

@@ -2,13 +2,13 @@
 //!
 //! Then that time is the only one to visit, and what is there at it is the sum of all there is: one walk through the
 //! vals, which batches hold in order; where there is but one val (distinct, threshold, count), a sum and no walk. Nothing
-//! is sorted, copied or allocated. Whatever turns out to be otherwise is left to `reduce_slices`, which starts anew: at
+//! is sorted, copied or allocated. Whatever turns out to be otherwise is left to `slices`, which starts anew: at
 //! most `LONG` updates have then been read in vain.
 #![forbid(unsafe_code)]
 
-use super::reduce_history::Edits;
-use super::reduce_key::{next_change, sort_by_val};
-use super::reduce_walk::{Walk, recycled};
+use super::history::Edits;
+use super::key::{next_change, sort_by_val};
+use super::walk::{Walk, recycled};
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, DiffOverflow, PartialOrder, Semigroup};
 use crate::trace::{Cursor, Ref};

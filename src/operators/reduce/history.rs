@@ -11,7 +11,7 @@
 //! of one val, which go together.
 #![forbid(unsafe_code)]
 
-use super::reduce_sort::Sorting;
+use super::sort::Sorting;
 use crate::dataflow::Fuel;
 use crate::order::{DiffOverflow, Semigroup, Timestamp};
 use crate::trace::consolidate_times;
