@@ -12,8 +12,9 @@
 //! ```
 //! Invariants: seeds count though their updates cancel stored ones; what is folded is folded to the meet of the times
 //! still to be visited, so no accumulation at any of those changes. All of it stops where the fuel ends and goes on from
-//! there, but for the user's function, which is charged for what it is given and what it makes. Cost: a sort of what is
-//! not at or before all seeds; for each time visited the vals then present. (Differential dataflow, CIDR 2013, section
+//! there, but for the user's function, which is charged for what it is given and what it makes, the edits of one val, and
+//! the joins of one time with the history. Cost: a sort of what is not at or before all seeds; for each time visited the
+//! vals then present. (Differential dataflow, CIDR 2013, section
 //! 4.3; McSherry's notes on "interesting times".)
 //!
 //! It knows no frontiers but the limit, no capabilities, no traces: the driver in `reduce` does. Next stops:
