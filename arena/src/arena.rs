@@ -179,6 +179,11 @@ impl Arena {
         self.inner().fail_after(n);
     }
 
+    /// For tests: what is left of the `n` that [`Arena::fail_after`] was told; 0 once that allocation has failed.
+    pub fn fails_in(&self) -> u64 {
+        self.inner().fails_in()
+    }
+
     /// Collects what other threads freed and gives all that is idle back to the system; how many bytes.
     ///
     /// # Errors

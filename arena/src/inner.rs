@@ -147,6 +147,10 @@ impl Inner {
         self.set_limit();
     }
 
+    pub(crate) fn fails_in(&self) -> u64 {
+        self.fail_in.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn trim(&self) -> Result<usize, Busy> {
         self.exclusively(|inner, store| {
             inner.collect(store);

@@ -279,6 +279,13 @@ impl Engine {
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
     }
 
+    /// For tests that let an allocation fail: each worker's arena.
+    #[cfg(feature = "check")]
+    #[doc(hidden)]
+    pub fn arenas(&self) -> &[Arena] {
+        &self.shared.arenas
+    }
+
     /// Lets the workers come to rest, for at most three quarters of `timeout`; then stops them and waits for them.
     ///
     /// Says whether they came to rest: if so, whatever was put in before is in what handles show.

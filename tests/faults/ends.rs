@@ -1,0 +1,113 @@
+//! The program is retired, or loses one of its handles, after every number of steps.
+
+use super::program::{Fuse, Importer, Program, ROUNDS};
+use super::witness::{SOON, Witness, simulated, unaccounted};
+use kpg::prelude::*;
+
+/// What ends, and what then must hold.
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum End {
+    /// The program, while nobody imports from it.
+    Retire,
+    /// The program, with its importer.
+    Cascade,
+    /// Its input is dropped: it closes.
+    Input,
+    /// Its subscription.
+    Results,
+    /// Its probe.
+    Probe,
+    /// Its published arrangement; an importer keeps what it has.
+    Published,
+    /// The importer's subscription.
+    Copy,
+}
+
+/// All is put in, then comes the end after `steps` rounds of steps; false iff the workers had come to rest before.
+fn run(end: End, steps: u64) -> bool {
+    let engine = simulated(3);
+    let mut witness = Witness::install(&engine);
+    let before = unaccounted(&engine);
+    let mut program = Program::install(&engine, &Fuse::new(0), &witness).unwrap();
+    let mut importer = (end != End::Retire).then(|| Importer::install(&engine, &program).unwrap());
+    let last = ROUNDS - 1;
+    (0..=last).for_each(|t| program.feed(t).unwrap());
+    (0..=last).for_each(|_| witness.put_in());
+    let busy = (0..steps).all(|_| engine.step());
+    let mut gone = false;
+    match end {
+        End::Retire => {
+            let _ = program.query.retire_timeout(std::time::Duration::ZERO);
+            gone = true;
+        }
+        End::Cascade => {
+            let _ = program.query.retire_cascade_timeout(std::time::Duration::ZERO);
+            gone = true;
+        }
+        End::Input => drop(program.input.take()),
+        End::Results => drop(program.results.take()),
+        End::Probe => drop(program.probe.take()),
+        End::Published => drop(program.published.take()),
+        End::Copy => drop(importer.take()),
+    }
+    engine.settle();
+    let retired = Error::Retired { query: "program".into() };
+    if gone {
+        // What was complete before stays, all of it; nothing comes after it.
+        if let Err(error) = program.hear(last) {
+            assert_eq!(error, retired);
+        }
+        let more = program.results.as_mut().unwrap().wait_past(&ROUNDS, SOON);
+        assert_eq!(more.unwrap_err(), retired);
+        assert_eq!(program.probe.as_ref().unwrap().wait_past(&ROUNDS, SOON), Err(retired.clone()));
+        assert_eq!(program.input.as_mut().unwrap().advance_to(ROUNDS + 1), Err(retired));
+        if let Some(importer) = &mut importer {
+            let heard = importer.copy.wait_past(&ROUNDS, SOON);
+            assert!(matches!(heard, Err(Error::Retired { .. } | Error::SourceEnded { .. })), "{heard:?}");
+        }
+    } else {
+        if program.results.is_some() {
+            program.hear(last).unwrap();
+        }
+        if let Some(importer) = &mut importer {
+            importer.hear(last).unwrap();
+        }
+        if let Some(probe) = &program.probe {
+            assert!(probe.is_past(&last));
+        }
+    }
+    witness.catch_up();
+    drop(importer);
+    program.end(|| {
+        engine.step();
+    });
+    engine.settle();
+    assert_eq!(unaccounted(&engine), before, "{end:?} after {steps} steps");
+    assert_eq!(engine.metrics().queries.len(), 1);
+    witness.check();
+    busy
+}
+
+fn at_every_step(end: End) {
+    let mut steps = 0;
+    while run(end, steps) {
+        steps += 1;
+    }
+    println!("{end:?}: {steps} steps");
+    assert!(steps > 10, "{end:?}: it rested after {steps} steps");
+}
+
+#[test]
+fn retired_at_every_step() {
+    at_every_step(End::Retire);
+}
+
+#[test]
+fn retired_with_its_importer_at_every_step() {
+    at_every_step(End::Cascade);
+}
+
+#[test]
+fn each_handle_dropped_at_every_step() {
+    [End::Input, End::Results, End::Probe, End::Published, End::Copy].into_iter().for_each(at_every_step);
+}
