@@ -207,8 +207,7 @@ impl Query {
     }
 
     /// Notes how much of what this query publishes is kept only because `importer` lags: it is on that one's account, and
-    /// this query's cap is so much higher meanwhile, and as much again, for merging takes that. It comes down again no
-    /// faster than the memory is given back.
+    /// this query's cap is so much higher meanwhile. It comes down again no faster than the memory is given back.
     pub fn note_kept(&self, importer: DataflowId, offer: u64, worker: usize, bytes: usize) {
         let Some(cap) = self.cap else { return };
         let mut state = self.state.lock();
@@ -216,7 +215,7 @@ impl Query {
         if bytes == 0 {
             state.kept_by.remove(&place);
         } else {
-            state.kept_by.insert(place, bytes.saturating_mul(2));
+            state.kept_by.insert(place, bytes);
         }
         let with_kept = cap.saturating_add(state.kept_by.values().sum());
         let raised = self.all.cap_bytes().unwrap_or(cap).min(self.all.live_bytes());
