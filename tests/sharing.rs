@@ -121,40 +121,12 @@ fn lag_beyond_the_cap_ends_the_query_that_lags() {
     assert_eq!(published.snapshot_at(&(time + 8)).unwrap().get(&1).count(), 1);
 }
 
-/// What an importer without a cap keeps is not on the account of the query that publishes it, whose cap is smaller.
-#[test]
-fn lag_of_others_does_not_end_the_query_that_publishes() {
-    let (engine, mut input, probe, published) = source_capped(Some(2 << 20));
-    let (lazy, mut idle) = engine
-        .install("lazy", |scope| {
-            let (input, keys) = scope.input::<u64>();
-            published.import(scope).join_core(&keys.arrange_by_self(), |k, v, ()| Some((k, v))).probe();
-            input
-        })
-        .unwrap();
-    let kept = || lazy.lags().iter().map(|lag| lag.bytes).sum::<usize>();
-    let mut time = 1;
-    while kept() < 9 << 18 {
-        assert!(time < 100_000, "{:?}", lazy.lags());
-        churn(&mut input, &probe, time..time + 10);
-        time += 10;
-    }
-    idle.advance_to(time).unwrap();
-    churn(&mut input, &probe, time..time + 1_000);
-    assert_eq!((kept(), published.snapshot().unwrap().get(&1).count()), (0, 1));
-    engine.shutdown(SOON).unwrap();
-}
-
 type Source = (Engine, Input<u64, (u64, u64)>, Probe<u64>, Published<u64, u64>);
 
 fn source() -> Source {
-    source_capped(None)
-}
-
-fn source_capped(cap: Option<usize>) -> Source {
     let engine = engine(2);
     let (_, (input, probe, published)) = engine
-        .install_capped("source", cap, |scope: &Scope<'_, u64>| {
+        .install("source", |scope| {
             let (input, pairs) = scope.input::<(u64, u64)>();
             let arranged = pairs.arrange_by_key();
             (input, arranged.as_collection(|_, _| ()).probe(), arranged.publish())

@@ -174,9 +174,8 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
         let view = AsOfTrace::pending(trace.clone(), first.clone());
         let account = Account {
             query: build.install.query.clone(),
-            source: self.core.query.clone(),
+            source: self.core.query.name.clone(),
             offer: self.core.offer,
-            worker: local.index,
             looked: build.install.query.clock.now(),
         };
         let worker = local.index;
@@ -201,32 +200,24 @@ struct Import<B: MergeBatch> {
 /// Where it is noted what the importing query's readers keep of the source's memory.
 struct Account {
     query: Arc<Query>,
-    source: Arc<Query>,
+    source: String,
     offer: u64,
-    worker: usize,
     looked: Instant,
-}
-
-impl Drop for Account {
-    fn drop(&mut self) {
-        self.source.note_kept(self.query.id, self.offer, self.worker, 0);
-    }
 }
 
 /// How often it is noted: often enough for a cap, seldom enough to cost nothing.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Account {
-    fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>) {
+    fn look<B: MergeBatch>(&mut self, trace: &TraceHandle<B>, published: &Published<B>, worker: usize) {
         let now = self.query.clock.now();
         if now.saturating_duration_since(self.looked) < LOOK {
             return;
         }
         self.looked = now;
         let (since, bytes) = trace.lag_of(self.query.id, &published.default_since());
-        self.source.note_kept(self.query.id, self.offer, self.worker, bytes);
-        let lag = Lag { source: self.source.name.clone(), since: format!("{since:?}"), bytes };
-        if let Err(failure) = self.query.report_lag(self.offer, self.worker, lag) {
+        let lag = Lag { source: self.source.clone(), since: format!("{since:?}"), bytes };
+        if let Err(failure) = self.query.report_lag(self.offer, worker, lag) {
             failure.raise();
         }
     }
@@ -275,7 +266,7 @@ impl<B: MergeBatch + Send + Sync> Node for Importing<B> {
             trace.set_since(&Antichain::new());
             return true;
         }
-        node.account.look(trace, &node.published);
+        node.account.look(trace, &node.published, node.worker);
         let frontier: Antichain<B::Time> = upper.elements().iter().map(|u| first.join(u)).collect();
         self.capabilities.must_downgrade(&frontier);
         if frontier.is_empty() {

@@ -129,8 +129,6 @@ pub struct Query {
     pub steps: Counter,
     /// The clock of its engine.
     pub clock: Clock,
-    /// The cap it was installed with.
-    cap: Option<usize>,
     state: Mutex<State>,
 }
 
@@ -140,8 +138,6 @@ struct State {
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
     lags: BTreeMap<(u64, usize), Lag>,
-    /// What importers that lag keep of what this query publishes, by importer, offer and worker.
-    kept_by: BTreeMap<(DataflowId, u64, usize), usize>,
 }
 
 /// What a query keeps of one worker's part of another query's arrangement, because it lags.
@@ -173,7 +169,6 @@ impl Query {
             all,
             steps: Counter::default(),
             clock,
-            cap: cap_bytes,
             state: Mutex::new(State::default()),
         })
     }
@@ -197,29 +192,13 @@ impl Query {
         state.lags.insert((offer, worker), lag);
         let kept: usize = state.lags.values().map(|lag| lag.bytes).sum();
         let own = self.all.live_bytes();
-        match self.cap {
+        match self.all.cap_bytes() {
             Some(cap) if kept + own > cap => Err(Failure::OutOfMemory(format!(
                 "its lag goes beyond its cap: {text}, in all {kept} bytes beside {own} of its own, the cap is {cap}: \
                  advance its inputs, or let them follow"
             ))),
             _ => Ok(()),
         }
-    }
-
-    /// Notes how much of what this query publishes is kept only because `importer` lags: it is on that one's account, and
-    /// this query's cap is so much higher meanwhile. It comes down again no faster than the memory is given back.
-    pub fn note_kept(&self, importer: DataflowId, offer: u64, worker: usize, bytes: usize) {
-        let Some(cap) = self.cap else { return };
-        let mut state = self.state.lock();
-        let place = (importer, offer, worker);
-        if bytes == 0 {
-            state.kept_by.remove(&place);
-        } else {
-            state.kept_by.insert(place, bytes);
-        }
-        let with_kept = cap.saturating_add(state.kept_by.values().sum());
-        let raised = self.all.cap_bytes().unwrap_or(cap).min(self.all.live_bytes());
-        self.all.set_cap(Some(with_kept.max(raised)));
     }
 
     /// What it keeps of others' arrangements because it lags.
