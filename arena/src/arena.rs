@@ -53,6 +53,18 @@ impl ArenaConfig {
     }
 }
 
+/// Off, but for a whole run of tests `KPG_ARENA_PER_BLOCK` in the environment turns it on: `ci/sanitize.sh`.
+#[cfg(any(test, feature = "check"))]
+fn per_block_by_default() -> bool {
+    static IS_SET: OnceLock<bool> = OnceLock::new();
+    *IS_SET.get_or_init(|| std::env::var_os("KPG_ARENA_PER_BLOCK").is_some())
+}
+
+#[cfg(not(any(test, feature = "check")))]
+fn per_block_by_default() -> bool {
+    false
+}
+
 impl Default for ArenaConfig {
     fn default() -> ArenaConfig {
         ArenaConfig {
@@ -61,7 +73,7 @@ impl Default for ArenaConfig {
             region_bytes: 4 * CHUNK,
             slack_bytes: 16 * CHUNK,
             huge_pages: true,
-            per_block: false,
+            per_block: per_block_by_default(),
             backing_directory: None,
             numa_node: None,
         }

@@ -365,3 +365,27 @@ fn the_test_mode_sees_overruns_and_uses_after_the_free() {
         assert!(is_fault(signal_of(after)), "{size}");
     }
 }
+
+/// Planted for `ci/sanitize.sh`, as the next one is: a write just beyond a block of an arena as all are, which is into
+/// its neighbour, or with `KPG_ARENA_PER_BLOCK` a fault.
+#[test]
+#[ignore = "a fault, planted for ci/sanitize.sh"]
+fn planted_overrun() {
+    let arena = Arena::new(small("overrun"));
+    let _entered = arena.enter();
+    let [mut block, _neighbour] = [(); 2].map(|()| Buffer::<u64>::with_capacity(8));
+    // SAFETY: none: what must be noticed. Without the test mode it lies in the same span.
+    unsafe { block.as_mut_ptr().wrapping_add(block.capacity()).write_volatile(7) };
+}
+
+#[test]
+#[ignore = "a fault, planted for ci/sanitize.sh"]
+fn planted_use_after_the_free() {
+    let arena = Arena::new(small("gone"));
+    let _entered = arena.enter();
+    let mut block = Buffer::<u64>::with_capacity(8);
+    let start = block.as_mut_ptr();
+    drop(block);
+    // SAFETY: none: what must be noticed. Without the test mode the span is still mapped.
+    let _gone = unsafe { start.read_volatile() };
+}
