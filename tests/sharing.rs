@@ -182,7 +182,7 @@ fn stages_yield_and_lose_nothing() {
     probe.wait_past(&0, SOON).unwrap();
     let total: i64 = counts.wait_past(&0, SOON).unwrap().iter().map(|((_, count), _, diff)| count * diff).sum();
     assert_eq!(total, 500 * 200 * 20);
-    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 }
 
 /// A million updates from one step, or a thousand that a stage turns into a million, are more than a turn's work: a worker's

@@ -6,6 +6,9 @@ use kpg::prelude::*;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// What a machine whose memory is slow just then may add; what is quadratic takes far longer.
+const NOISE: Duration = Duration::from_secs(1);
+
 /// Processor time of this thread so far; of the wall where the system does not say.
 fn clock() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -191,9 +194,9 @@ fn one_key(epochs: u64, at_once: bool) {
 fn case_26_many_times_on_one_key() {
     for at_once in [true, false] {
         let small = best(3, || one_key(25_000, at_once));
-        let large = best(2, || one_key(100_000, at_once));
+        let large = best(3, || one_key(100_000, at_once));
         println!("one key, at once {at_once}: 25,000 times {small:?}, 100,000 times {large:?}");
-        assert!(large < small * 8 + Duration::from_millis(20), "{small:?} for 25,000, {large:?} for 100,000");
+        assert!(large < small * 8 + NOISE, "{small:?} for 25,000, {large:?} for 100,000");
     }
 }
 
@@ -266,9 +269,9 @@ fn case_27_wide_and_long_dataflows() {
         ("inputs of a node", many_inputs as fn(usize), 10_000),
     ] {
         let small = best(2, || work(size / 4));
-        let large = best(1, || work(size));
+        let large = best(3, || work(size));
         println!("{what}: {} in {small:?}, {size} in {large:?}", size / 4);
-        assert!(large < small * 8 + Duration::from_millis(40), "{what}: {small:?}, then {large:?}");
+        assert!(large < small * 8 + NOISE, "{what}: {small:?}, then {large:?}");
     }
 }
 
@@ -358,8 +361,8 @@ fn case_31_a_thousand_dataflows_one_update() {
     let small = many_dataflows(100);
     let large = many_dataflows(1000);
     println!("forty ticks of 100 dataflows: {small:?}; of 1,000: {large:?} (importing, with inputs of their own)");
-    assert!(large.0 < small.0 * 60 + Duration::from_millis(40), "{small:?}, {large:?}");
-    assert!(large.1 < small.1 * 60 + Duration::from_millis(40), "{small:?}, {large:?}");
+    assert!(large.0 < small.0 * 60 + 3 * NOISE, "{small:?}, {large:?}");
+    assert!(large.1 < small.1 * 60 + 3 * NOISE, "{small:?}, {large:?}");
 }
 
 /// Thirty times both halves of a collection put together again: thirty doublings of the paths, linear work. A thousand
