@@ -67,6 +67,7 @@ impl<'a> Cursor<'a> for RowsCursor<'a> {
         while self.key().is_some_and(|at| at < key) {
             self.step_key();
         }
+        self.rewind_vals();
     }
     fn step_val(&mut self) {
         let (key, val) = (self.rows[self.at].0, self.rows[self.at].1);

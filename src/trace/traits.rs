@@ -34,7 +34,8 @@ pub trait Cursor<'a> {
     fn val(&self) -> Option<Ref<'a, Self::Val>>;
     /// To the next key, and its first val.
     fn step_key(&mut self);
-    /// Gallops forward to the first key at or after `key`, and its first val. Never moves back.
+    /// Gallops forward to the first key at or after `key`, and to its first val, also if it is there already and has
+    /// passed some. Never moves back to an earlier key.
     fn seek_key(&mut self, key: Ref<'_, Self::Key>);
     /// To the next val of this key.
     fn step_val(&mut self);
