@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// How an arena behaves. Write `ArenaConfig { cap_bytes: …, ..ArenaConfig::default() }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,11 +223,10 @@ impl Clone for Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        if self.inner().handles.fetch_sub(1, Ordering::Release) != 1 {
+        // All that other threads did while they owned it happens before.
+        if self.inner().handles.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        // All that other threads did while they owned it happens before.
-        fence(Ordering::Acquire);
         // SAFETY: that was the last handle, so no guard is left either.
         unsafe { Inner::end(self.inner) };
     }

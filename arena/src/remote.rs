@@ -18,13 +18,13 @@
 //!
 //! The same source runs under loom in this package's tests, with a mutant for each ordering in `Orders`.
 
-use sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, fence};
+use sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell};
 
 /// The atomics, from std or from loom. Only this package's own tests use loom's: a model of the engine that links
 /// this package gets std's.
 #[cfg(not(all(loom, test)))]
 mod sync {
-    pub(super) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+    pub(super) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
     /// `std::cell::UnsafeCell` with loom's interface.
     #[derive(Debug)]
@@ -44,7 +44,7 @@ mod sync {
 #[cfg(all(loom, test))]
 mod sync {
     pub(super) use loom::cell::UnsafeCell;
-    pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+    pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 }
 
 /// What a block on the list begins with.
@@ -74,12 +74,19 @@ pub(crate) struct Orders {
     pub(crate) take: Ordering,
     /// Of closing: publishes `left` and what the closer did.
     pub(crate) close: Ordering,
+    /// Of a push that finds the list closed: receives `left`.
+    pub(crate) closed: Ordering,
     /// Of settling: what this thread did happens before the last one frees the arena.
     pub(crate) settle: Ordering,
 }
 
-const ORDERS: Orders =
-    Orders { push: Ordering::Release, take: Ordering::Acquire, close: Ordering::Release, settle: Ordering::Release };
+const ORDERS: Orders = Orders {
+    push: Ordering::Release,
+    take: Ordering::Acquire,
+    close: Ordering::Release,
+    closed: Ordering::Acquire,
+    settle: Ordering::AcqRel,
+};
 
 /// The list, one per arena.
 #[derive(Debug)]
@@ -120,8 +127,8 @@ impl RemoteList {
         loop {
             if head == CLOSED {
                 // Pairs with the CAS in `close`: without it the subtraction in `settle` could be ordered before the
-                // store of `left`, and be lost.
-                fence(Ordering::Acquire);
+                // store of `left`, and be lost. It is CLOSED for ever; a load, since sanitizers do not know fences.
+                self.head.load(orders.closed);
                 return Pushed::Closed;
             }
             // SAFETY: the block is the caller's until the CAS below succeeds.
@@ -141,12 +148,8 @@ impl RemoteList {
 
     #[inline]
     pub(crate) fn settle_with(&self, orders: Orders) -> bool {
-        let last = self.left.fetch_sub(1, orders.settle) == 1;
-        if last {
-            // All that the others did with the arena happens before it is freed.
-            fence(Ordering::Acquire);
-        }
-        last
+        // All that the others did with the arena happens before it is freed.
+        self.left.fetch_sub(1, orders.settle) == 1
     }
 
     /// Takes all blocks and gives each to `each`, the newest first. Owner only.

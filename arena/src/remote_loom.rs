@@ -3,16 +3,17 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --profile loom -p kpg-arena --lib loom`
 //!
 //! A block is a `Link` and a payload in a loom cell: who frees writes the payload last, who collects reads it, so a
-//! missing edge shows as a race (but not the one that the fence in `push_with` makes: loom always lets a subtraction
-//! see the newest value, so that fence rests on the argument given there). The arena is a cell that everyone reads while using it and the last one writes.
+//! missing edge shows as a race (but not the one that the acquiring load in `push_with` makes: loom always lets a
+//! subtraction see the newest value, so that load rests on the argument given there). The arena is a cell that everyone
+//! reads while using it and the last one writes.
 
 use crate::remote::{Link, Orders, Pushed, RemoteList};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use loom::thread;
 
-const RIGHT: Orders = Orders { push: Release, take: Acquire, close: Release, settle: Release };
+const RIGHT: Orders = Orders { push: Release, take: Acquire, close: Release, closed: Acquire, settle: AcqRel };
 
 /// A block; the link comes first.
 #[repr(C)]

@@ -20,7 +20,7 @@ use crate::error::{Cause, OutOfMemory};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The record that handles and blocks share.
 #[derive(Debug)]
@@ -108,11 +108,10 @@ pub(crate) unsafe fn discharge(tag: NonNull<TagInner>, bytes: usize) {
 /// `bytes` is what a block was charged that is gone now, or 1 for the last handle.
 #[inline]
 unsafe fn release(tag: NonNull<TagInner>, bytes: usize) {
+    // All that others did with the record happens before it is freed; not by a fence, which sanitizers do not know.
     // SAFETY: what is in the word keeps the record alive, until this very subtraction.
-    let before = unsafe { tag.as_ref() }.word.fetch_sub(bytes, Ordering::Release);
+    let before = unsafe { tag.as_ref() }.word.fetch_sub(bytes, Ordering::AcqRel);
     if before == bytes {
-        // All that others did with the record happens before it is freed.
-        fence(Ordering::Acquire);
         // SAFETY: the word is 0: no handle, no block. The record was leaked from a box.
         drop(unsafe { Box::from_raw(tag.as_ptr()) });
     }
@@ -225,8 +224,7 @@ impl Clone for Tag {
 
 impl Drop for Tag {
     fn drop(&mut self) {
-        if self.inner().handles.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+        if self.inner().handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the last handle takes away bit 0, which was there for the handles, as if it were a block.
             unsafe { release(self.inner, 1) };
         }

@@ -2,6 +2,7 @@
 //!
 //! Bit `i % 64` of word `i / 64` is value `i`; bits past the length are zero.
 use crate::hash::mix;
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
 use kpg_arena::Buffer;
 
@@ -127,17 +128,22 @@ impl Column for Bools {
     fn reserve(&mut self, additional: usize) {
         self.words.reserve(additional.div_ceil(64));
     }
-    fn seal(&mut self) {
-        if self.len == 0 || self.constant.is_some() {
-            return;
-        }
-        let ones: usize = self.words.iter().map(|word| word.count_ones() as usize).sum();
-        if ones == 0 || ones == self.len {
-            self.constant = Some(ones > 0);
-            self.words = Buffer::new();
-        } else {
-            self.words = crate::encoding::shrink(std::mem::take(&mut self.words));
-        }
+    /// In one step: a bitmap of ten million values is a megabyte.
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        sealer.part(|fuel, _| {
+            if self.len == 0 || self.constant.is_some() {
+                return true;
+            }
+            let ones: usize = self.words.iter().map(|word| word.count_ones() as usize).sum();
+            *fuel = fuel.saturating_sub(self.words.len());
+            if ones == 0 || ones == self.len {
+                self.constant = Some(ones > 0);
+                self.words = Buffer::new();
+            } else {
+                self.words.shrink_to_fit();
+            }
+            true
+        })
     }
     fn bytes(&self) -> usize {
         self.words.capacity() * 8

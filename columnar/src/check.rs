@@ -12,6 +12,7 @@ mod values;
 
 pub use values::{Sample, Values};
 
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
 use kpg_arena::{Arena, ArenaConfig};
 
@@ -123,8 +124,28 @@ fn step<T: Sample>(source: &mut Source<'_>, pairs: &mut [Pair<T>; 2]) {
             this.model.clear();
         }
         11 => this.column.reserve(source.up_to(100)),
-        12 | 13 => this.column.seal(),
+        12 => this.column.seal(),
+        13 => seal_in_slices(source, this),
         _ => pairs.swap(0, 1),
+    }
+}
+
+/// Seals with little fuel at a time, and may give up; the column can be read in between.
+fn seal_in_slices<T: Sample>(source: &mut Source<'_>, this: &mut Pair<T>) {
+    let (slice, patience) = (1 + source.up_to(60), source.up_to(100));
+    let mut sealer = Sealer::new();
+    for round in 0..=2 * patience {
+        let mut fuel = slice;
+        if sealer.slice(&mut fuel, |sealer| this.column.seal_in(sealer)) {
+            let before = this.column.bytes();
+            this.column.seal();
+            assert_eq!(this.column.bytes(), before, "no encoding is smaller");
+            return;
+        }
+        assert!(fuel == 0, "a slice that is not the last uses up its fuel");
+        if round % 8 == 0 {
+            this.check();
+        }
     }
 }
 

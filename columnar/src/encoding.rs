@@ -6,7 +6,7 @@
 //!   narrow   base; d0 d1 d2 …      key(i) = base + d(i), d of 8, 16 or 32 bits
 //! ```
 //! `seal` takes the smallest; on a tie the plain one. A stride never wraps and never descends, so on it and on
-//! narrow ones searching needs no decoding. Choosing costs one pass, narrowing another; decoding one.
+//! narrow ones searching needs no decoding. Choosing (file `choice`) costs one pass, narrowing another; decoding one.
 use crate::gallop::gallop;
 use crate::int::Int;
 use crate::traits::{Packed, append_bits};
@@ -40,31 +40,6 @@ pub(crate) enum Encoding<T: Int> {
 }
 
 impl<T: Int> Encoding<T> {
-    /// The smallest encoding of `values`.
-    pub(crate) fn choose(values: Buffer<T>) -> Self {
-        let len = values.len();
-        if len == 0 {
-            return Encoding::Plain(Buffer::new());
-        }
-        if let Some((base, step)) = stride_of(&values) {
-            return Encoding::Stride { base, step, len };
-        }
-        let (base, greatest) = key_range(&values);
-        let span = greatest - base;
-        if T::BITS > 8 && span <= u64::from(u8::MAX) {
-            let deltas = collect(&values, |v| (v.key() - base) as u8);
-            Encoding::Narrow8 { base, deltas }
-        } else if T::BITS > 16 && span <= u64::from(u16::MAX) {
-            let deltas = collect(&values, |v| (v.key() - base) as u16);
-            Encoding::Narrow16 { base, deltas }
-        } else if T::BITS > 32 && span <= u64::from(u32::MAX) {
-            let deltas = collect(&values, |v| (v.key() - base) as u32);
-            Encoding::Narrow32 { base, deltas }
-        } else {
-            Encoding::Plain(shrink(values))
-        }
-    }
-
     /// The values `lower..upper`, appended to `out`.
     pub(crate) fn decode_into(&self, lower: usize, upper: usize, out: &mut Buffer<T>) {
         assert!(lower <= upper && upper <= self.len(), "range {lower}..{upper} of a column of {}", self.len());
@@ -200,30 +175,6 @@ fn greatest<D: Copy + Into<u64>>(deltas: &[D]) -> u64 {
     deltas.iter().map(|&d| d.into()).max().unwrap_or(0)
 }
 
-/// Base and step, if the keys neither descend nor leave one straight line. Stops at the first that does.
-fn stride_of<T: Int>(values: &[T]) -> Option<(u64, u64)> {
-    let base = values[0].key();
-    let step = match values.get(1) {
-        Some(second) => second.key().checked_sub(base)?,
-        None => 0,
-    };
-    let mut expected = base;
-    for (index, value) in values.iter().enumerate() {
-        if index > 0 {
-            expected = expected.checked_add(step)?;
-        }
-        if value.key() != expected {
-            return None;
-        }
-    }
-    Some((base, step))
-}
-
-/// The least and the greatest key; `(u64::MAX, 0)` if there is none.
-fn key_range<T: Int>(values: &[T]) -> (u64, u64) {
-    values.iter().fold((u64::MAX, 0), |(least, greatest), value| (least.min(value.key()), greatest.max(value.key())))
-}
-
 fn seek_narrow<D: Copy + Into<u64>>(deltas: &[D], base: u64, key: u64, lower: usize, upper: usize) -> usize {
     let Some(target) = key.checked_sub(base) else {
         return lower.min(upper);
@@ -240,22 +191,13 @@ fn pack_slice<V: Copy>(values: &[V], room: u32, keys: &mut [u64], key: impl Fn(V
     append_bits(keys, least, greatest, room, |i| key(values[i]))
 }
 
-fn collect<V: Copy, D: Copy + Default + 'static>(values: &[V], f: impl Fn(V) -> D) -> Buffer<D> {
-    let mut out = Buffer::with_capacity(values.len());
-    extend_with_default(&mut out, values.len(), D::default(), |i| f(values[i]));
-    out
-}
-
 /// Appends `f(0) .. f(count - 1)`, through a small array so that the loop has no capacity check.
 pub(crate) fn extend_with<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, f: impl Fn(usize) -> V) {
-    if count > 0 {
-        let filler = f(0);
-        extend_with_default(out, count, filler, f);
-    }
-}
-
-fn extend_with_default<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, filler: V, f: impl Fn(usize) -> V) {
     const CHUNK: usize = 64;
+    if count == 0 {
+        return;
+    }
+    let filler = f(0);
     out.reserve(count);
     let mut done = 0;
     while count - done >= CHUNK {
@@ -269,19 +211,4 @@ fn extend_with_default<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, fil
     for i in done..count {
         out.push(f(i));
     }
-}
-
-/// The buffer itself if it is nearly full, else an exact copy. The slack allowed is that of the arena's size
-/// classes (1/8) and of its least block (64 bytes).
-pub(crate) fn shrink<V: Copy + 'static>(values: Buffer<V>) -> Buffer<V> {
-    if values.is_empty() {
-        return Buffer::new();
-    }
-    let slack = (values.capacity() - values.len()) * size_of::<V>();
-    if slack <= 64 + size_of::<V>() * values.len() / 8 {
-        return values;
-    }
-    let mut exact = Buffer::with_capacity(values.len());
-    exact.extend_from_slice(&values);
-    exact
 }

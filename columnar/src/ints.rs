@@ -1,10 +1,12 @@
 //! The column of integers, chars and floats; every other column is built from it.
 //!
 //! Plain while it is built, the smallest of the encodings (file `encoding`) once sealed.
-use crate::encoding::{Encoding, EncodingKind, extend_with, shrink};
+use crate::choice::{Choice, shrink_in};
+use crate::encoding::{Encoding, EncodingKind, extend_with};
 use crate::float::{F32, F64};
 use crate::hash::hash_bytes;
 use crate::int::Int;
+use crate::seal::Sealer;
 use crate::slice::Slice;
 use crate::traits::{Column, Columnar, Packed};
 use kpg_arena::Buffer;
@@ -109,13 +111,6 @@ impl<T: Int> Ints<T> {
         self.encoding.decode_into(0, len, &mut values);
         self.encoding = Encoding::Plain(values);
     }
-
-    fn take_plain(&mut self) -> Buffer<T> {
-        match &mut self.encoding {
-            Encoding::Plain(values) => std::mem::take(values),
-            _ => unreachable!("the caller has seen that it is plain"),
-        }
-    }
 }
 
 impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column for Ints<T> {
@@ -147,10 +142,25 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     fn reserve(&mut self, additional: usize) {
         self.plain_mut().reserve(additional);
     }
-    fn seal(&mut self) {
-        if matches!(self.encoding, Encoding::Plain(_)) {
-            self.encoding = Encoding::choose(self.take_plain());
-        }
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        sealer.part(|fuel, state| {
+            let Encoding::Plain(values) = &self.encoding else { return true };
+            if values.is_empty() {
+                self.encoding = Encoding::Plain(Buffer::new());
+                return true;
+            }
+            let mut choice = match state.take() {
+                Some(begun) => *begun.downcast().expect("this part's state"),
+                None => Choice::of(values),
+            };
+            let done = choice.work(values, fuel);
+            if !done {
+                *state = Some(Box::new(choice));
+            } else if let Some(encoding) = choice.into_encoding() {
+                self.encoding = encoding;
+            }
+            done
+        })
     }
     fn bytes(&self) -> usize {
         self.encoding.bytes()
@@ -194,12 +204,10 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         }
         prefix
     }
-    fn seal_items(&mut self) {
-        if T::as_bytes(&[]).is_some() {
-            let values = std::mem::take(self.plain_mut());
-            self.encoding = Encoding::Plain(shrink(values));
-        } else {
-            self.seal();
+    fn seal_items_in(&mut self, sealer: &mut Sealer) -> bool {
+        match T::as_bytes(&[]) {
+            Some(_) => shrink_in(self.plain_mut(), sealer),
+            None => self.seal_in(sealer),
         }
     }
     fn check_invariants(&self) {

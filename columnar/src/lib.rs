@@ -11,7 +11,8 @@
 //! | `traits` | [`Columnar`], [`Column`], [`Plain`]: the contract |
 //! | `hash` | the one fixed hash |
 //! | `int`, `float` | values that are order-preserving 64-bit keys: integers, `char`, [`F64`], [`F32`] |
-//! | `encoding`, `ints` | constant, stride, narrow, plain; the integer column [`Ints`] |
+//! | `encoding`, `choice`, `ints` | constant, stride, narrow, plain; which is smallest; the integer column [`Ints`] |
+//! | `seal` | [`Sealer`]: taking encodings in slices |
 //! | `wide`, `bools`, `units` | 128-bit integers, `bool`, `()` |
 //! | `tuples`, `plain_struct` | structs of columns; [`plain_struct_column!`] |
 //! | `offsets` | [`Offsets`]: where lists end |
@@ -28,6 +29,7 @@ mod bools;
 #[cfg(any(test, feature = "check"))]
 #[doc(hidden)]
 pub mod check;
+mod choice;
 mod encoding;
 mod float;
 mod gallop;
@@ -40,6 +42,7 @@ mod opaque;
 mod options;
 mod plain_struct;
 mod radix;
+mod seal;
 mod slice;
 mod sort;
 mod strings;
@@ -62,6 +65,7 @@ pub use merge::{KRun, KWay, Run, merge_runs};
 pub use offsets::Offsets;
 pub use opaque::{HeapSize, Opaque, Opaques};
 pub use options::{Options, Results};
+pub use seal::Sealer;
 pub use slice::{Slice, SliceIter};
 pub use sort::{SORT_CHUNK, Sorter, sort_permutation};
 pub use strings::Strings;

@@ -9,6 +9,7 @@
 use crate::encoding::EncodingKind;
 use crate::gallop::gallop;
 use crate::ints::Ints;
+use crate::seal::Sealer;
 use crate::traits::Column;
 
 /// Ends of consecutive lists.
@@ -124,6 +125,11 @@ impl Offsets {
     /// Takes the smallest encoding; a push afterwards first decodes.
     pub fn seal(&mut self) {
         self.ends.seal();
+    }
+
+    /// The same in slices, see [`Column::seal_in`].
+    pub fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.ends.seal_in(sealer)
     }
 
     /// Arena bytes held.

@@ -3,6 +3,7 @@
 //! Each value owns its memory; [`HeapSize`] tells how much, so that it is counted, on the tag that is current when a column
 //! gets its first value.
 use crate::hash::FixedHasher;
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -135,9 +136,13 @@ where
         self.values.reserve(additional);
         self.account.cover(self.bytes());
     }
-    fn seal(&mut self) {
-        self.values.shrink_to_fit();
-        self.account.fit(self.bytes());
+    /// In one step: the system's allocator shrinks what is large in place.
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        sealer.part(|_, _| {
+            self.values.shrink_to_fit();
+            self.account.fit(self.bytes());
+            true
+        })
     }
     fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<T>() + self.heap_bytes

@@ -2,6 +2,7 @@
 //!
 //! `None < Some(_)` and `Ok(_) < Err(_)`, as the standard library orders them.
 use crate::hash::{combine, mix};
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
 use crate::variants::{EnumLayout, Variants};
 
@@ -81,9 +82,8 @@ impl<C: Column> Column for Options<C> {
     fn reserve(&mut self, additional: usize) {
         self.variants.reserve(additional);
     }
-    fn seal(&mut self) {
-        self.variants.seal();
-        self.somes.seal();
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.variants.seal_in(sealer) && self.somes.seal_in(sealer)
     }
     fn bytes(&self) -> usize {
         self.variants.bytes() + self.somes.bytes()
@@ -181,10 +181,8 @@ impl<C: Column, D: Column> Column for Results<C, D> {
     fn reserve(&mut self, additional: usize) {
         self.variants.reserve(additional);
     }
-    fn seal(&mut self) {
-        self.variants.seal();
-        self.oks.seal();
-        self.errs.seal();
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.variants.seal_in(sealer) && self.oks.seal_in(sealer) && self.errs.seal_in(sealer)
     }
     fn bytes(&self) -> usize {
         self.variants.bytes() + self.oks.bytes() + self.errs.bytes()

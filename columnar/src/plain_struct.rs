@@ -106,8 +106,8 @@ macro_rules! plain_struct_column {
             fn reserve(&mut self, additional: usize) {
                 $crate::Column::reserve(&mut self.0, additional);
             }
-            fn seal(&mut self) {
-                $crate::Column::seal(&mut self.0);
+            fn seal_in(&mut self, sealer: &mut $crate::Sealer) -> bool {
+                $crate::Column::seal_in(&mut self.0, sealer)
             }
             fn bytes(&self) -> usize {
                 $crate::Column::bytes(&self.0)

@@ -12,6 +12,7 @@
 //! `prefix` is below `2^PREFIX_BITS` and never decreases when the value grows. `get` is O(1).
 use crate::gallop::gallop;
 use crate::hash::combine;
+use crate::seal::Sealer;
 use crate::slice::Slice;
 use kpg_arena::Buffer;
 use std::cmp::Ordering;
@@ -97,8 +98,15 @@ pub trait Column: Default + Send + Sync + 'static {
     fn clear(&mut self);
     /// Makes room for `additional` more values.
     fn reserve(&mut self, additional: usize);
-    /// Takes the smallest encoding. Reads are as before; a push afterwards first decodes.
-    fn seal(&mut self);
+    /// Takes the smallest encoding. Reads are as before; a push afterwards first decodes. Cost: linear.
+    fn seal(&mut self) {
+        self.seal_in(&mut Sealer::whole());
+    }
+    /// The same in slices: seals on for as long as the slice has fuel, see [`Sealer::slice`]; true once the column is
+    /// sealed. Reads are as before throughout.
+    ///
+    /// Where memory is refused it unwinds, as a push does, and the column can still be read.
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool;
     /// Bytes of arena blocks held (an opaque column counts its own memory instead).
     fn bytes(&self) -> usize;
     /// An order-preserving prefix below `2^PREFIX_BITS`: `a <= b` implies `prefix(a) <= prefix(b)`.
@@ -164,8 +172,8 @@ pub trait Column: Default + Send + Sync + 'static {
 
     /// Seals a column that holds the items of lists. Bytes stay contiguous, so that a list of bytes can be
     /// read as a slice; all else seals as usual.
-    fn seal_items(&mut self) {
-        self.seal();
+    fn seal_items_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.seal_in(sealer)
     }
 
     /// Checks what must hold between the parts of the column.

@@ -3,6 +3,7 @@
 //! Prefixes: the first field's, and while it is exact and bits are left, the next field's after it, so that
 //! `(u32, u32)` has an exact 64-bit prefix. A tuple of plain values is plain.
 use crate::hash::{combine, mix};
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed, fit};
 
 /// Bits and exactness of a tuple's prefix, field by field; the sum is evaluated by the compiler.
@@ -100,8 +101,8 @@ macro_rules! tuple {
             fn reserve(&mut self, additional: usize) {
                 $(self.$index.reserve(additional);)*
             }
-            fn seal(&mut self) {
-                $(self.$index.seal();)*
+            fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+                true $(&& self.$index.seal_in(sealer))*
             }
             fn bytes(&self) -> usize {
                 0 $(+ self.$index.bytes())*

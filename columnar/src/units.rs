@@ -1,4 +1,5 @@
 //! A column of units is a count.
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed};
 
 /// A column of `()`.
@@ -52,7 +53,9 @@ impl Column for Units {
         self.0 = 0;
     }
     fn reserve(&mut self, _: usize) {}
-    fn seal(&mut self) {}
+    fn seal_in(&mut self, _: &mut Sealer) -> bool {
+        true
+    }
     fn bytes(&self) -> usize {
         0
     }

@@ -10,6 +10,7 @@
 //! variant's column. Where all values are one variant, tags are constant and slots a stride: both cost
 //! nothing once sealed. O(1) random access.
 use crate::ints::Ints;
+use crate::seal::Sealer;
 use crate::traits::{Column, fit};
 
 /// Tags and slots of a column of enums.
@@ -103,9 +104,8 @@ impl Variants {
     }
 
     /// Takes the smallest encoding.
-    pub fn seal(&mut self) {
-        self.tags.seal();
-        self.slots.seal();
+    pub fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.tags.seal_in(sealer) && self.slots.seal_in(sealer)
     }
 
     /// Arena bytes held.

@@ -3,6 +3,7 @@
 //! Items are encoded as any column of theirs, save that bytes stay contiguous: a stored `Vec<u8>` is read as
 //! `&[u8]`.
 use crate::offsets::Offsets;
+use crate::seal::Sealer;
 use crate::slice::Slice;
 use crate::traits::{Column, Columnar};
 use std::fmt;
@@ -88,9 +89,8 @@ impl<T: Columnar> Column for Vecs<T> {
     fn reserve(&mut self, additional: usize) {
         self.ends.reserve(additional);
     }
-    fn seal(&mut self) {
-        self.items.seal_items();
-        self.ends.seal();
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.items.seal_items_in(sealer) && self.ends.seal_in(sealer)
     }
     fn bytes(&self) -> usize {
         self.items.bytes() + self.ends.bytes()

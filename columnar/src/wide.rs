@@ -3,6 +3,7 @@
 //! Most have a constant high half, which then costs nothing.
 use crate::hash::{combine, mix};
 use crate::ints::Ints;
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed};
 use std::fmt::Debug;
 
@@ -80,9 +81,8 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
         self.high.reserve(additional);
         self.low.reserve(additional);
     }
-    fn seal(&mut self) {
-        self.high.seal();
-        self.low.seal();
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        self.high.seal_in(sealer) && self.low.seal_in(sealer)
     }
     fn bytes(&self) -> usize {
         self.high.bytes() + self.low.bytes()

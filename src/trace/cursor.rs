@@ -48,7 +48,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
         self.rewind_vals();
     }
     fn seek_key(&mut self, key: Ref<'_, K>) {
-        self.key = self.layers.keys.seek(self.key, self.layers.keys.len(), key);
+        self.key = self.layers.seek_key(self.key, key);
         self.rewind_vals();
     }
     #[inline]

@@ -10,13 +10,13 @@
 //! ```
 //! Invariants: each key has a val, each val an update; diffs are not zero and times of a (key, val) distinct, save
 //! where the sum of equal ones does not fit; all times are beyond the batch's lower bound and none beyond its upper.
-//! All bytes lie in columns. Before: `builder`. Next stop: `cursor`.
+//! All bytes lie in columns, a sample of the keys of large batches too. Before: `builder`. Next stop: `cursor`.
 #![forbid(unsafe_code)]
 
 use super::cursor::LayersCursor;
 use super::{Batch, Ref};
 use crate::order::{Antichain, PartialOrder, Semigroup, Timestamp};
-use kpg_columnar::{Column, Columnar, Offsets};
+use kpg_columnar::{Column, Columnar, Offsets, Sealer};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,14 @@ pub struct Layers<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     pub(crate) val_ends: Offsets,
     pub(crate) times: T::Column,
     pub(crate) diffs: R::Column,
+    /// Every `SAMPLE`-th key, if there are many: a seek from afar looks here first, in a few cache lines.
+    sample: K::Column,
 }
+
+/// So many keys have one in the sample.
+const SAMPLE: usize = 64;
+/// Batches of fewer keys have no sample: galloping over them touches about as few cache lines.
+const SAMPLED: usize = 64 * SAMPLE;
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Default for Layers<K, V, T, R> {
     fn default() -> Self {
@@ -47,6 +54,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Default for Layers<K,
             val_ends: Default::default(),
             times: Default::default(),
             diffs: Default::default(),
+            sample: Default::default(),
         }
     }
 }
@@ -74,6 +82,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
             + self.val_ends.bytes()
             + self.times.bytes()
             + self.diffs.bytes()
+            + self.sample.bytes()
     }
     /// The updates of the vals in `vals`.
     #[inline]
@@ -116,13 +125,46 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
         self.times.reserve(updates);
         self.diffs.reserve(updates);
     }
+    /// Takes the smallest encodings, and the sample. Cost: linear.
     pub(crate) fn seal(&mut self) {
-        self.keys.seal();
-        self.key_ends.seal();
-        self.vals.seal();
-        self.val_ends.seal();
-        self.times.seal();
-        self.diffs.seal();
+        self.seal_in(&mut Sealer::new(), &mut { usize::MAX });
+    }
+    /// The same in slices: for `fuel` values looked at or written. True once it is done.
+    pub(crate) fn seal_in(&mut self, sealer: &mut Sealer, fuel: &mut usize) -> bool {
+        if self.keys.len() >= SAMPLED {
+            while self.sample.len() < self.keys.len().div_ceil(SAMPLE) {
+                if *fuel == 0 {
+                    return false;
+                }
+                self.sample.push(self.keys.get(self.sample.len() * SAMPLE));
+                *fuel -= 1;
+            }
+        }
+        sealer.slice(fuel, |sealer| {
+            self.keys.seal_in(sealer)
+                && self.key_ends.seal_in(sealer)
+                && self.vals.seal_in(sealer)
+                && self.val_ends.seal_in(sealer)
+                && self.times.seal_in(sealer)
+                && self.diffs.seal_in(sealer)
+                && self.sample.seal_in(sealer)
+        })
+    }
+
+    /// The first key from `from` on that is not before `key`. Cost: the logarithm of the distance.
+    pub(crate) fn seek_key(&self, from: usize, key: Ref<'_, K>) -> usize {
+        let len = self.keys.len();
+        if self.sample.is_empty() || len - from <= SAMPLE {
+            return self.keys.seek(from, len, key);
+        }
+        let near = self.keys.seek(from, from + SAMPLE, K::reborrow(key));
+        if near < from + SAMPLE {
+            return near;
+        }
+        let sampled = self.sample.seek(from / SAMPLE + 1, self.sample.len(), K::reborrow(key));
+        // All keys up to the sampled one before are before `key`, and the next sampled one is not.
+        let lower = near.max((sampled - 1) * SAMPLE);
+        self.keys.seek(lower, len.min(sampled * SAMPLE), key)
     }
 
     /// Checks what the head of this file states of a batch's content. Cost: linear.
@@ -135,6 +177,11 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
         assert_eq!(self.vals.len(), self.val_ends.len());
         assert_eq!(self.times.len(), self.val_ends.last());
         assert_eq!(self.times.len(), self.diffs.len());
+        if !self.sample.is_empty() {
+            assert_eq!(self.sample.len(), self.keys.len().div_ceil(SAMPLE));
+            (0..self.sample.len())
+                .for_each(|at| assert!(self.sample.get(at) == self.keys.get(at * SAMPLE), "sample {at}"));
+        }
         for key in 0..self.keys.len() {
             assert!(key == 0 || self.keys.get(key - 1) < self.keys.get(key), "keys ascend");
             let vals = range(&self.key_ends, key);

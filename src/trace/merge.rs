@@ -5,8 +5,8 @@
 //! second      b c     f g      a key of both is merged val by val, a val of both time by time
 //! ```
 //! Times become `rep(time, since)`: what no reader can tell apart becomes one. A stretch is copied as it lies where
-//! no time changes, and all but its times where each val has one update. One unit of fuel is about one update; a call
-//! goes beyond its fuel by no more than the updates of one (key, val). Before: `spine`. Next stop: `layers`.
+//! no time changes, and all but its times where each val has one update. Then the output is sealed. One unit of fuel is
+//! about one update; a call goes beyond its fuel by no more than the updates of one (key, val). Before: `spine`. Next stop: `layers`.
 #![forbid(unsafe_code)]
 
 use super::compare::compare;
@@ -17,7 +17,7 @@ use super::layers::{Layers, OrdBatch, range};
 use super::{Batch, builder};
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp, rep};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Sealer};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,6 +79,21 @@ fn fitting(low: usize, high: usize, fuel: usize, start: impl Fn(usize) -> usize)
     kpg_columnar::gallop(high, low + 1, |index| start(index + 1) <= limit)
 }
 
+/// The output of a merge takes its encodings.
+struct Sealing {
+    sealer: Sealer,
+    // Values a unit of fuel is for.
+    rate: usize,
+    // Fuel the rest needs, about.
+    remaining: usize,
+    done: bool,
+}
+
+/// Fuel that sealing needs, about, for so many updates.
+fn sealing_fuel(updates: usize) -> usize {
+    updates / 4 + 1
+}
+
 /// A merge of two [`OrdBatch`]es.
 pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     inputs: [OrdBatch<K, V, T, R>; 2],
@@ -92,6 +107,8 @@ pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     // If inside a key: the vals not yet done, and which inputs have the key.
     inside: Option<([Range<usize>; 2], [bool; 2])>,
     output: Layers<K, V, T, R>,
+    // Once all is merged.
+    sealing: Option<Sealing>,
     // An input that is the result as it stands, the other one being empty.
     whole: Option<Arc<Layers<K, V, T, R>>>,
     scratch: Vec<(T, R)>,
@@ -124,6 +141,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
             keys: [0; 2],
             inside: None,
             output,
+            sealing: None,
             whole,
             scratch: Vec::new(),
         }
@@ -142,27 +160,35 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merge<OrdBatch<K, V, T, R>> for Merger<K, V, T, R> {
     fn work(&mut self, fuel: &mut isize) {
         while *fuel > 0 && !self.is_done() {
+            if self.is_merged() {
+                *fuel -= self.seal_on(*fuel as usize);
+                continue;
+            }
             if self.flat && self.inside.is_none() {
                 self.work_flat(fuel);
-                if *fuel <= 0 || self.is_done() {
-                    return;
+                if *fuel <= 0 || self.is_merged() {
+                    continue;
                 }
             }
             *fuel -= if self.inside.is_some() { self.step_val(*fuel as usize) } else { self.step_key(*fuel as usize) };
         }
     }
     fn is_done(&self) -> bool {
-        self.whole.is_some() || (self.inside.is_none() && (0..2).all(|side| self.at_end(side)))
+        self.whole.is_some() || self.sealing.as_ref().is_some_and(|sealing| sealing.done)
     }
     fn remaining(&self) -> usize {
-        if self.is_done() { 0 } else { (0..2).map(|side| self.input(side).len() - self.done(side)).sum::<usize>() }
+        match &self.sealing {
+            _ if self.is_done() => 0,
+            Some(sealing) => sealing.remaining,
+            None => {
+                let rest: usize = (0..2).map(|side| self.input(side).len() - self.done(side)).sum();
+                rest + sealing_fuel(self.output.len() + rest)
+            }
+        }
     }
     fn finish(mut self) -> OrdBatch<K, V, T, R> {
         assert!(self.is_done(), "a merge is finished once it is done");
-        let layers = self.whole.take().unwrap_or_else(|| {
-            self.output.seal();
-            Arc::new(self.output)
-        });
+        let layers = self.whole.take().unwrap_or_else(|| Arc::new(self.output));
         OrdBatch::new(layers, self.inputs[0].lower().clone(), self.inputs[1].upper().clone())
     }
 }
@@ -173,6 +199,27 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
     }
     fn at_end(&self, side: usize) -> bool {
         self.keys[side] == self.input(side).keys.len()
+    }
+    /// Whether the output has all updates; it may still have to be sealed.
+    fn is_merged(&self) -> bool {
+        self.inside.is_none() && (0..2).all(|side| self.at_end(side))
+    }
+    /// Seals the output for about `fuel`. What it cost.
+    fn seal_on(&mut self, fuel: usize) -> isize {
+        let len = self.output.len();
+        let sealing = self.sealing.get_or_insert_with(|| Sealing {
+            sealer: Sealer::new(),
+            // Each value is looked at and perhaps written. With eight bytes a value that makes a quarter of the updates.
+            rate: (self.output.bytes() / len.max(1)).max(1),
+            remaining: sealing_fuel(len),
+            done: false,
+        });
+        let given = fuel.saturating_mul(sealing.rate);
+        let mut left = given;
+        sealing.done = self.output.seal_in(&mut sealing.sealer, &mut left);
+        let cost = (given - left).div_ceil(sealing.rate);
+        sealing.remaining = if sealing.done { 0 } else { sealing.remaining.saturating_sub(cost).max(1) };
+        cost as isize
     }
     /// Updates of an input that lie before the current position.
     fn done(&self, side: usize) -> usize {

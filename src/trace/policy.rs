@@ -18,8 +18,8 @@ impl MergePolicy {
     ///
     /// Two entries are merged when the older one's class (the logarithm of its size) is not above the newer one's, so
     /// a merge of class c reads fewer than 2·2^(c+1) updates, and the next one of that class falls due when at least
-    /// 2^c more have come. 2·2^(c+1) / 2^c = 4 for each of these ends it before.
-    pub const LEAST: usize = 4;
+    /// 2^c more have come. 2·2^(c+1) / 2^c = 4 for each of these end the reading before, and a quarter more the sealing.
+    pub const LEAST: usize = 5;
 
     /// Merges as little at a time as keeps the number of batches logarithmic: short steps.
     pub const fn lazy() -> Self {

@@ -75,8 +75,8 @@ fn wrapper(item: &Item, inner: &TokenStream, inward: &TokenStream, outward: &Tok
             fn reserve(&mut self, additional: usize) {
                 #krate::Column::reserve(&mut self.0, additional);
             }
-            fn seal(&mut self) {
-                #krate::Column::seal(&mut self.0);
+            fn seal_in(&mut self, sealer: &mut #krate::Sealer) -> bool {
+                #krate::Column::seal_in(&mut self.0, sealer)
             }
             fn bytes(&self) -> usize {
                 #krate::Column::bytes(&self.0)
@@ -169,9 +169,8 @@ fn enumeration(item: &Item) -> TokenStream {
             fn reserve(&mut self, additional: usize) {
                 self.variants.reserve(additional);
             }
-            fn seal(&mut self) {
-                self.variants.seal();
-                #(#krate::Column::seal(&mut self.#columns);)*
+            fn seal_in(&mut self, sealer: &mut #krate::Sealer) -> bool {
+                self.variants.seal_in(sealer) #(&& #krate::Column::seal_in(&mut self.#columns, sealer))*
             }
             fn bytes(&self) -> usize {
                 self.variants.bytes() #(+ #krate::Column::bytes(&self.#columns))*

@@ -1,5 +1,6 @@
 //! Columns with one fault each, for `mutants` and for the fuzz target's canary.
 use super::{Sample, Values, check};
+use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
 use crate::{Ints, Packed};
 
@@ -57,11 +58,11 @@ impl<const F: u8> Column for FaultyColumn<F> {
     fn reserve(&mut self, additional: usize) {
         self.0.reserve(additional);
     }
-    fn seal(&mut self) {
+    fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
         if F == 5 && self.0.len() == 7 {
             self.0.clear();
         }
-        self.0.seal();
+        self.0.seal_in(sealer)
     }
     fn bytes(&self) -> usize {
         self.0.bytes()

@@ -121,15 +121,43 @@ fn stays_near_its_fuel() {
     let first = batch_from_sorted(first, start(), Antichain::from_elem(1));
     let second = batch_from_sorted(second, Antichain::from_elem(1), Antichain::from_elem(2));
     let mut merger = OrdBatch::begin_merge(&first, &second, &Antichain::from_elem(1));
-    let mut calls = 0;
+    let (mut calls, mut sealing) = (0, 0);
     while !merger.is_done() {
-        let before = merger.remaining();
-        merger.work(&mut 100);
-        assert!(before - merger.remaining() <= 110, "{} of fuel 100", before - merger.remaining());
+        let (before, mut fuel) = (merger.remaining(), 100);
+        merger.work(&mut fuel);
+        assert!((-10..100).contains(&fuel), "{fuel} left of 100");
+        match merger.sealing {
+            None => assert!(before - merger.remaining() <= 110, "{} of fuel 100", before - merger.remaining()),
+            Some(_) => sealing += 1,
+        }
         calls += 1;
     }
-    assert!((180..=600).contains(&calls), "{calls}");
-    assert_eq!(merger.finish().len(), 20_000);
+    assert!((180..=700).contains(&calls), "{calls}");
+    // Six columns and the sample: about eight passes, at a word a pass.
+    assert!((10..=60).contains(&sealing), "{sealing} calls for sealing");
+    let merged = merger.finish();
+    assert_eq!(merged.len(), 20_000);
+    merged.check_invariants();
+    // The same as if it had been sealed at once.
+    let whole = merge(&first, &second, &Antichain::from_elem(1), isize::MAX);
+    assert_eq!(merged.bytes(), whole.bytes());
+}
+
+#[test]
+fn a_sample_of_the_keys_is_sought_first() {
+    let mut updates = Updates::<(u64, ()), u64, i64>::default();
+    let count = 20_000;
+    (0..count).for_each(|key| updates.push((3 * key, ()), 0, 1));
+    let batch = batch_from_sorted(updates, start(), Antichain::from_elem(1));
+    batch.check_invariants();
+    let layers = batch.layers();
+    let mut random = 1_u64;
+    for _ in 0..20_000 {
+        random = kpg_columnar::mix(random);
+        let (from, key) = (random % (count + 1), (random >> 32) % (3 * count + 9));
+        let expected = from.max(key.div_ceil(3)).min(count);
+        assert_eq!(layers.seek_key(from as usize, key), expected as usize, "key {key} from {from}");
+    }
 }
 
 #[test]
