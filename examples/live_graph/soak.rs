@@ -438,3 +438,42 @@ pub fn table(outcome: &Outcome) -> String {
     lines.extend(outcome.kinds.iter().map(line));
     format!("{}\n{}", report::align(&lines), curve::table(&outcome.samples))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A second on a small graph.
+    fn soak(workers: usize, fault: Option<Fault>) -> Result<(Outcome, String), String> {
+        let mut random = Random::new(3);
+        let edges: BTreeSet<Edge> = (0..400).map(|_| (random.below(100) as u32, random.below(100) as u32)).collect();
+        let edges: Vec<Edge> = edges.into_iter().collect();
+        let plan = Plan { workers, pinned: false, edges: &edges, nodes: 100, seconds: 1, seed: 5, fault };
+        let mut file = Vec::new();
+        let outcome = run(&plan, Some(&mut file), &mut Progress::start(0))?;
+        Ok((outcome, String::from_utf8(file).expect("a curve is text")))
+    }
+
+    #[test]
+    fn a_second_on_a_small_graph() {
+        for workers in [1, 2] {
+            let (outcome, curve) = soak(workers, None).expect("all results are those of plain Rust");
+            assert_eq!(curve.lines().count(), 1 + outcome.samples.len());
+            assert!(curve.starts_with(curve::HEAD) && outcome.samples.len() > 1);
+            assert!(outcome.rounds > 0 && outcome.kinds[KINDS.len() - 1].1 > 0, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_differs_ends_it() {
+        let sentence = soak(1, Some(Fault::Answers)).map(|_| ()).expect_err("plain Rust lacks an edge");
+        assert!(sentence.contains("the changes add up to"), "{sentence}");
+    }
+
+    #[test]
+    fn faults_have_names() {
+        assert_eq!(Fault::named("snapshots"), Ok(Fault::Snapshots));
+        assert!(Fault::named("").is_err_and(|sentence| sentence.contains("queries, snapshots or answers")));
+    }
+}
