@@ -136,8 +136,11 @@ fn soak_for(args: &Args, soak: &args::Soak) -> Result<(), String> {
         plan.workers,
     );
     print!("\n{}\n", soak::table(&outcome));
+    let (first, last) = outcome.graph_alone;
+    println!("the graph alone: {} live at the start, {} at the end", report::bytes(first), report::bytes(last));
     soak::curve::verdict(&outcome.samples)?;
-    println!("memory is flat: less than {:.0} % growth", soak::curve::ALLOWED * 100.0);
+    let allowed = soak::curve::allowed(plan.seconds as f64) * 100.0;
+    println!("memory is flat: no growth above the {allowed:.1} % that so short or long a soak may differ by");
     Ok(())
 }
 

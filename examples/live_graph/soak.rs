@@ -19,6 +19,7 @@ use crate::queries::{self, Edges, Kind};
 use crate::report::{self, Progress};
 use crate::watch::{Accumulated, PATIENCE};
 use curve::Sample;
+use kpg::client::Metrics;
 use kpg::prelude::*;
 use reader::{Content, Reader};
 use std::collections::VecDeque;
@@ -85,6 +86,8 @@ pub struct Outcome {
     pub updates: u64,
     /// Snapshots taken.
     pub snapshots: u64,
+    /// Live bytes before the first query came, and after the last was retired.
+    pub graph_alone: (u64, u64),
 }
 
 /// Rounds in which the edges arrive.
@@ -240,7 +243,7 @@ impl<'a> Soaking<'a> {
             rounds: self.outcome.rounds,
             installed: self.outcome.kinds.iter().map(|&(_, came, _)| came).sum(),
             live: metrics.queries.len() as u64 - 1,
-            live_bytes: metrics.arenas.iter().map(|arena| arena.live_bytes as u64).sum(),
+            live_bytes: live_bytes(&metrics),
             mapped_bytes: metrics.arenas.iter().map(|arena| arena.reserved_bytes as u64).sum(),
             resident_bytes: curve::resident_bytes()?,
         })
@@ -417,8 +420,14 @@ impl<'a> Soaking<'a> {
                 report.drained
             ));
         }
+        let first = self.outcome.samples.first().map_or(0, |sample| sample.live_bytes);
+        self.outcome.graph_alone = (first, live_bytes(&report.metrics));
         Ok(self.outcome)
     }
+}
+
+fn live_bytes(metrics: &Metrics) -> u64 {
+    metrics.arenas.iter().map(|arena| arena.live_bytes as u64).sum()
 }
 
 impl Asked {
