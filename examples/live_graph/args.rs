@@ -5,6 +5,7 @@
 use crate::load::Form;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// What `--help` prints.
@@ -20,6 +21,8 @@ lines that start with # are skipped. Without FILE: what depends on what in Debia
   --rounds N        rounds of changes after the graph is loaded (default: 1000)
   --seed N          seed of the changes; the same seed makes the same changes (default: 1)
   --adjacency       a line of FILE is a node and all its targets, separated by blanks
+  --soak SECONDS    instead: queries come and go at random for so long, and memory must stay flat (at least 8)
+  --curve FILE      with --soak: where its samples go, columns separated by tabs
   -h, --help        this page
 ";
 
@@ -30,6 +33,8 @@ pub enum Command {
     Help,
     /// Load the graph and run the queries.
     Run(Args),
+    /// Load the graph and let queries come and go.
+    Soak(Args, Soak),
 }
 
 /// How to run.
@@ -47,6 +52,18 @@ pub struct Args {
     pub seed: u64,
 }
 
+/// How long to soak.
+#[derive(Debug, PartialEq)]
+pub struct Soak {
+    /// Seconds after the graph is loaded.
+    pub seconds: u64,
+    /// Where the samples go.
+    pub curve: Option<PathBuf>,
+}
+
+/// A quarter of a shorter soak has too few rounds to say anything; a longer one would be years.
+const SOAK_SECONDS: RangeInclusive<u64> = 8..=1_000_000;
+
 /// Reads the words after the program's name; `cores` is how many this process may use.
 ///
 /// # Errors
@@ -57,13 +74,16 @@ where
     I::Item: Into<OsString>,
 {
     let mut args = Args { file: None, form: Form::Edges, workers: cores.clamp(1, 2), rounds: 1000, seed: 1 };
+    let (mut rounds, mut soak, mut curve) = (None, None, None);
     let mut parser = Parser::from_args(words);
     while let Some(arg) = parser.next().map_err(sentence)? {
         match arg {
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
             Arg::Short('w') | Arg::Long("workers") => args.workers = workers(number(&mut parser, "-w")?, cores)?,
-            Arg::Long("rounds") => args.rounds = number(&mut parser, "--rounds")?,
+            Arg::Long("rounds") => rounds = Some(number(&mut parser, "--rounds")?),
             Arg::Long("seed") => args.seed = number(&mut parser, "--seed")?,
+            Arg::Long("soak") => soak = Some(seconds(number(&mut parser, "--soak")?)?),
+            Arg::Long("curve") => curve = Some(file(&mut parser, "--curve")?),
             Arg::Long("adjacency") => args.form = Form::Adjacency,
             Arg::Value(file) if args.file.is_none() => args.file = Some(file.into()),
             Arg::Value(file) => {
@@ -75,7 +95,31 @@ where
     if args.file.is_none() {
         args.form = Form::Adjacency; // the data that comes with the example
     }
-    Ok(Command::Run(args))
+    match (soak, rounds, curve) {
+        (Some(_), Some(_), _) => Err("--soak runs by the clock, --rounds by rounds: give one of the two.".into()),
+        (Some(seconds), None, curve) => Ok(Command::Soak(args, Soak { seconds, curve })),
+        (None, _, Some(_)) => Err("--curve has the samples of a soak: give --soak SECONDS too, or neither.".into()),
+        (None, rounds, None) => {
+            args.rounds = rounds.unwrap_or(args.rounds);
+            Ok(Command::Run(args))
+        }
+    }
+}
+
+fn seconds(asked: u64) -> Result<u64, String> {
+    if SOAK_SECONDS.contains(&asked) {
+        return Ok(asked);
+    }
+    let (least, most) = (SOAK_SECONDS.start(), SOAK_SECONDS.end());
+    Err(format!(
+        "--soak {asked} tells nothing about growth: give from {least} to {most} seconds, for example --soak 20."
+    ))
+}
+
+fn file(parser: &mut Parser, option: &str) -> Result<PathBuf, String> {
+    let word =
+        parser.value().map_err(|_| format!("{option} needs a file after it, for example {option} curve.tsv."))?;
+    Ok(word.into())
 }
 
 fn workers(asked: u64, cores: usize) -> Result<usize, String> {
@@ -133,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn a_soak_has_seconds_and_perhaps_a_curve() {
+        let soak = |words: &[&str]| match parse(words, 4) {
+            Ok(Command::Soak(args, soak)) => (args.seed, soak),
+            other => panic!("{words:?} gave {other:?}"),
+        };
+        assert_eq!(soak(&["--soak", "20"]), (1, Soak { seconds: 20, curve: None }));
+        let curve = Some("c.tsv".into());
+        assert_eq!(soak(&["--curve=c.tsv", "--seed", "3", "--soak=8"]), (3, Soak { seconds: 8, curve }));
+    }
+
+    #[test]
     fn refusals_say_what_to_do() {
         assert!(refused(&["-w", "0"]).contains("give at least one worker"));
         assert!(refused(&["-w", "5"]).contains("give -w 4 or less"));
@@ -141,12 +196,18 @@ mod tests {
         assert!(refused(&["--rounds", "-1"]).contains("whole number"));
         assert!(refused(&["--seed", "x"]).contains("not `x`"));
         assert!(refused(&["a", "b"]).contains("b is one too many"));
+        assert!(refused(&["--soak"]).contains("needs a number"));
+        assert!(refused(&["--soak", "7"]).contains("from 8 to"));
+        assert!(refused(&["--soak=1000001"]).contains("to 1000000 seconds"));
+        assert!(refused(&["--soak", "20", "--rounds", "5"]).contains("one of the two"));
+        assert!(refused(&["--curve", "f"]).contains("give --soak"));
+        assert!(refused(&["--soak", "20", "--curve"]).contains("needs a file"));
         assert!(refused(&["--frobnicate"]).contains("--help lists"));
     }
 
     #[test]
     fn help_names_every_option() {
-        for option in ["FILE", "-w", "--rounds", "--seed", "--adjacency", "--help"] {
+        for option in ["FILE", "-w", "--rounds", "--seed", "--adjacency", "--soak", "--curve", "--help"] {
             assert!(HELP.contains(option), "{option} is missing");
         }
     }

@@ -4,7 +4,8 @@
 //! args ──► load ──► names, edges ─┬─► changes  what happens to the edges, round by round
 //!                                 │      └─► live ──► queries, watch  the dataflows, and a thread for each
 //!                                 │            ├────► plain   the answers computed again from all edges
-//!                                 └────────────────► report  what is shown
+//!                                 ├────────────────► report  what is shown
+//!                                 └─► soak                   instead of live: all of that at random, and memory must stay flat
 //! ```
 //!
 //! Run it with `cargo run --release --example live_graph`; `-- --help` lists the options.
@@ -17,6 +18,7 @@ mod load;
 mod plain;
 mod queries;
 mod report;
+mod soak;
 mod watch;
 
 use args::{Args, Command};
@@ -27,6 +29,8 @@ use queries::Kind;
 use report::Progress;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Ok(Command::Run(args)) => run(&args),
+        Ok(Command::Soak(args, soak)) => soak_for(&args, &soak),
         Err(sentence) => Err(sentence),
     };
     match result {
@@ -52,7 +57,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), String> {
+/// Reads the graph, and says so.
+fn graph(args: &Args) -> Result<Graph, String> {
     let path = args.file.clone().unwrap_or_else(load::built_in);
     let started = Instant::now();
     let graph = load::load(&path, args.form).map_err(|error| error.to_string())?;
@@ -63,6 +69,11 @@ fn run(args: &Args) -> Result<(), String> {
         report::count(graph.repeated as u64),
         report::duration(started.elapsed()),
     );
+    Ok(graph)
+}
+
+fn run(args: &Args) -> Result<(), String> {
+    let graph = graph(args)?;
     let (roots, hub) = (roots(&graph), hub(&graph));
     let names: Vec<_> = roots.iter().map(|&root| graph.names.name(root)).collect();
     println!("asked about: {}; {} goes and comes back", names.join(", "), graph.names.name(hub));
@@ -89,6 +100,47 @@ fn run(args: &Args) -> Result<(), String> {
         report::count(outcome.checks),
     );
     print!("\n{}\n{}", report::table(&outcome.rows), answers(&outcome, &graph, hub));
+    Ok(())
+}
+
+/// Soaks, says what came of it, and fails if memory is not flat.
+fn soak_for(args: &Args, soak: &args::Soak) -> Result<(), String> {
+    let fault = match std::env::var(soak::Fault::VARIABLE) {
+        Ok(name) => Some(soak::Fault::named(&name)?),
+        Err(_) => None,
+    };
+    let graph = graph(args)?;
+    let plan = soak::Plan {
+        workers: args.workers,
+        pinned: true,
+        edges: &graph.edges,
+        nodes: graph.names.len(),
+        seconds: soak.seconds,
+        seed: args.seed,
+        fault,
+    };
+    let mut file = match &soak.curve {
+        Some(path) => Some(File::create(path).map_err(|error| {
+            format!("{} cannot be written: {error}: give --curve a file in a directory that is there.", path.display())
+        })?),
+        None => None,
+    };
+    let curve = file.as_mut().map(|file| file as &mut dyn Write);
+    let outcome = soak::run(&plan, curve, &mut Progress::start(0))?;
+    println!(
+        "{} seconds, {} rounds, {} updates, {} snapshots, {} workers: all results are those of plain Rust",
+        report::count(plan.seconds),
+        report::count(outcome.rounds),
+        report::count(outcome.updates),
+        report::count(outcome.snapshots),
+        plan.workers,
+    );
+    print!("\n{}\n", soak::table(&outcome));
+    let (first, last) = outcome.graph_alone;
+    println!("the graph alone: {} live at the start, {} at the end", report::bytes(first), report::bytes(last));
+    soak::curve::verdict(&outcome.samples)?;
+    let allowed = soak::curve::allowed(plan.seconds as f64) * 100.0;
+    println!("memory is flat: no growth above the {allowed:.1} % that so short or long a soak may differ by");
     Ok(())
 }
 

@@ -34,15 +34,20 @@ impl Progress {
 
     /// Tells how far we are, if the last time was long enough ago; `updates` counts from the start.
     pub fn show(&mut self, done: u64, updates: u64, arena_bytes: u64) {
+        let (rounds, elapsed) = (self.rounds, self.started.elapsed());
+        self.tell(done >= rounds, || progress_line(done, rounds, updates, elapsed, arena_bytes));
+    }
+
+    /// Shows the line, if the last was long enough ago or this one is the last.
+    pub fn tell(&mut self, last: bool, line: impl FnOnce() -> String) {
         let now = Instant::now();
         let every = if self.terminal { Self::ON_TERMINAL } else { Self::IN_FILE };
         let due = self.shown.is_none_or(|shown| now - shown >= every);
-        if !due && done < self.rounds {
+        if !due && !last {
             return;
         }
         self.shown = Some(now);
-        let line = progress_line(done, self.rounds, updates, now - self.started, arena_bytes);
-        let last = done >= self.rounds;
+        let line = line();
         // A standard error that is closed is no reason to stop.
         let _ = match (self.terminal, last) {
             (true, false) => write!(std::io::stderr(), "\r{line}\x1b[K"),

@@ -23,7 +23,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Accumulated(HashMap<(u32, u32), i64>);
 
 impl Accumulated {
-    fn add(&mut self, pair: (u32, u32), diff: i64) {
+    /// One change.
+    pub fn add(&mut self, pair: (u32, u32), diff: i64) {
         let count = self.0.entry(pair).or_insert(0);
         *count += diff;
         if *count == 0 {
