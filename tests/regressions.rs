@@ -1,5 +1,5 @@
 //! What fuzzing once found, and inputs that are hard: each file of `fuzz/regressions/` through the check that its target
-//! runs. Those of `dataflow` are replayed by `oracle`, which has that check compiled.
+//! runs. Those of `dataflow` are replayed by `oracle`, those of `columnar` by that package, which have the checks compiled.
 #![forbid(unsafe_code)]
 
 mod progress_graphs;
@@ -12,11 +12,6 @@ use saved::replay;
 #[test]
 fn arena() {
     replay("arena", |bytes| kpg_arena::check::check_bytes(bytes, false));
-}
-
-#[test]
-fn columnar() {
-    replay("columnar", |bytes| kpg_columnar::check::check_bytes(bytes, false));
 }
 
 #[test]

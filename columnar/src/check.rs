@@ -8,6 +8,9 @@ mod faulty;
 mod kernels;
 #[cfg(test)]
 mod mutants;
+#[cfg(test)]
+#[path = "../../tests/regressions/saved.rs"]
+mod saved;
 mod values;
 
 pub use values::{Sample, Values};
@@ -172,6 +175,12 @@ macro_rules! kinds {
             arena.check_invariants();
             assert_eq!(arena.stats().live_bytes, 0, "columns are gone");
             drop(entered);
+        }
+
+        /// What fuzzing once found, and inputs that are hard.
+        #[test]
+        fn saved_inputs() {
+            saved::replay("columnar", |bytes| check_bytes(bytes, false));
         }
 
         #[cfg(test)]

@@ -169,7 +169,7 @@ impl Sorter {
             return (part, self.sort_whole(times, part, bits));
         }
         if tied > 0 {
-            self.break_ties(part, |codes, a, b| {
+            self.break_ties(part, &|codes, a, b| {
                 let (i, j) = (a + lower, b + lower);
                 let by_code = codes[a].cmp(&codes[b]);
                 let by_data = match by_code {
@@ -191,7 +191,7 @@ impl Sorter {
         }
         self.sort_by_code(part, bits + time.bits);
         if !time.exact {
-            self.break_ties(part, |_, a, b| times.get(a + lower).cmp(&times.get(b + lower)));
+            self.break_ties(part, &|_, a, b| times.get(a + lower).cmp(&times.get(b + lower)));
         }
         Equal { data: true, times: time.exact }
     }
@@ -232,7 +232,8 @@ impl Sorter {
 
     /// Orders each run of words with equal codes by `compare`, which is given the codes and two relative
     /// indices; then by index.
-    fn break_ties(&mut self, part: Part, compare: impl Fn(&[u64], usize, usize) -> Ordering) {
+    // By reference, so that sorting is compiled once, and not for each type of column.
+    fn break_ties(&mut self, part: Part, compare: &dyn Fn(&[u64], usize, usize) -> Ordering) {
         let codes = &self.codes;
         for run in self.words.chunk_by_mut(|a, b| part.same_code(a, b)) {
             if run.len() > 1 {

@@ -189,6 +189,22 @@ impl Engine {
         O: Send,
         F: for<'s> Fn(&Scope<'s, T>) -> O + Send + Sync,
     {
+        let result: Slot<O> = Mutex::new(None);
+        let build = |local: &Rc<Local>, id: DataflowId, install: &Arc<InstallShared>| {
+            build_on::<T, O, F>(local, id, install, &closure, &result);
+        };
+        let query = self.install_untyped(name, options, &build)?;
+        let output = result.into_inner().expect("worker 0 ran the closure to its end");
+        Ok((query, output))
+    }
+
+    /// As `install_with`, compiled once: `build` is what depends on types.
+    fn install_untyped(
+        &self,
+        name: &str,
+        options: InstallOptions,
+        build: &(dyn Fn(&Rc<Local>, DataflowId, &Arc<InstallShared>) + Sync),
+    ) -> Result<Query, Error> {
         waiting::check_may_wait("install")?;
         let peers = self.workers();
         let mut registry = self.shared.registry.lock();
@@ -200,8 +216,7 @@ impl Engine {
         let query = crate::runtime::Query::new(id, name, options.cap_bytes, self.shared.clock.clone());
         registry.queries.insert(id, Entry { query: query.clone(), imports: Vec::new() });
         let install = InstallShared::new(query.clone(), peers);
-        let result: Slot<O> = Mutex::new(None);
-        let run = |local: &Rc<Local>| build_on::<T, O, F>(local, id, &install, &closure, &result);
+        let run = |local: &Rc<Local>| build(local, id, &install);
         let clock = &self.shared.clock;
         let deadline = clock.deadline(options.timeout.unwrap_or(self.shared.install_timeout));
         let mut registry = Some(registry);
@@ -228,18 +243,16 @@ impl Engine {
         );
         match self.conclude(outcome, &install, name) {
             Ok(()) => {
-                let output = result.into_inner().expect("worker 0 ran the closure to its end");
                 let mut registry = self.shared.registry.lock();
                 if let Some(entry) = registry.queries.get_mut(&id) {
                     entry.imports = install.imports();
                 }
                 drop(registry);
                 install.release_handles();
-                Ok((Query { query, shared: self.shared.clone() }, output))
+                Ok(Query { query, shared: self.shared.clone() })
             }
             Err(error) => {
                 install.give_up();
-                drop(result);
                 query.end(Ending::NotInstalled);
                 self.shared.registry.lock().queries.remove(&id);
                 self.shared.append(Command::End(id, Ending::NotInstalled));
@@ -375,11 +388,15 @@ where
     } else {
         drop(output);
     }
-    match Dataflow::finish(&build, T::COORDINATES) {
+    finish_on(local, id, install, &build, T::COORDINATES);
+}
+
+fn finish_on(local: &Local, id: DataflowId, install: &InstallShared, build: &Rc<Build>, coordinates: usize) {
+    match Dataflow::finish(build, coordinates) {
         Ok(dataflow) => local.built.borrow_mut().push((id, Box::new(dataflow))),
         Err(fault) => install.fail(fault),
     }
-    install.built(local.index, Dataflow::digest(&build));
+    install.built(local.index, Dataflow::digest(build));
     local.mailboxes.iter().for_each(|mailbox| mailbox.wake());
 }
 

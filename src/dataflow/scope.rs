@@ -258,7 +258,7 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
                 outlet.push(&stamp, each(payload));
             }
         });
-        let sources = self.sources.iter().filter_map(|(at, path)| Some((*at, path.then(&summary)?)));
+        let sources = self.sources.iter().filter_map(|(at, path)| Some((*at, path.then(&summary)?))).collect();
         Stream { scope: scope.clone(), outlet, sources: Rc::new(minimal(sources)) }
     }
 
@@ -302,7 +302,7 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
             };
             Box::new(EachMessage { queue, each })
         });
-        let sources = minimal(streams.iter().flat_map(|s| s.sources.iter().copied()));
+        let sources = minimal(streams.iter().flat_map(|s| s.sources.iter().copied()).collect());
         Stream { scope, outlet, sources: Rc::new(sources) }.gathered()
     }
 
@@ -325,9 +325,8 @@ impl<'s, T: Timestamp, C: Payload> Stream<'s, T, C> {
 }
 
 /// Of summaries from the same port, those that no other is at or before.
-fn minimal(sources: impl Iterator<Item = (Location, Summary)>) -> Vec<(Location, Summary)> {
+fn minimal(mut all: Vec<(Location, Summary)>) -> Vec<(Location, Summary)> {
     use crate::order::PartialOrder;
-    let mut all: Vec<_> = sources.collect();
     all.sort();
     all.dedup();
     let mut out: Vec<(Location, Summary)> = Vec::with_capacity(all.len());
@@ -360,7 +359,13 @@ pub enum Interest {
 pub(crate) struct NodeBuilder<'s, T: Timestamp> {
     pub(crate) scope: Scope<'s, T>,
     pub(crate) index: u32,
+    ports: Ports,
+}
+
+/// The ports of a node. Without types, so that it is compiled once and not for each operator.
+struct Ports {
     name: String,
+    index: u32,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
     internal: Vec<(Location, Location, Summary)>,
@@ -368,23 +373,78 @@ pub(crate) struct NodeBuilder<'s, T: Timestamp> {
     watched: bool,
 }
 
-impl<'s, T: Timestamp> NodeBuilder<'s, T> {
-    fn new(scope: &Scope<'s, T>, name: &str) -> Self {
-        let build = &scope.build;
+impl Ports {
+    fn new(build: &Build, scope: ScopeId, name: &str) -> Self {
         let index = build.nodes.borrow().len() as u32;
         build.nodes.borrow_mut().push(NodeSlot::empty(name));
-        build.note(("node", name, scope.id.0));
+        build.note(("node", name, scope.0));
         let name = name.to_string();
-        NodeBuilder {
-            scope: scope.clone(),
-            index,
-            name,
-            inputs: vec![],
-            outputs: vec![],
-            internal: vec![],
-            connected: vec![],
-            watched: false,
+        Ports { name, index, inputs: vec![], outputs: vec![], internal: vec![], connected: vec![], watched: false }
+    }
+
+    fn add_input(&mut self, build: &Build, scope: ScopeId) -> (Location, Connected) {
+        let name = format!("{}, input {}", self.name, self.inputs.len());
+        let location = build.with_graph(|graph| graph.add_input(scope, name));
+        own(build, location, self.index);
+        self.inputs.push(location);
+        let connected: Connected = Rc::default();
+        self.connected.push((location, connected.clone()));
+        (location, connected)
+    }
+
+    fn add_output(&mut self, build: &Build, scope: ScopeId, summary: Summary) -> Location {
+        let name = format!("{}, output {}", self.name, self.outputs.len());
+        let location = build.with_graph(|graph| graph.add_output(scope, name));
+        own(build, location, self.index);
+        for input in &self.inputs {
+            self.internal.push((*input, location, summary));
         }
+        self.outputs.push(location);
+        location
+    }
+
+    fn finish(self, build: &Build, interest: Interest, node: Box<dyn Node>) {
+        build.with_graph(|graph| {
+            for (from, to, summary) in &self.internal {
+                graph.connect(*from, *to, *summary);
+            }
+        });
+        let mut internal = self.internal;
+        internal.sort_by_key(|(from, _, _)| *from);
+        for (input, connected) in &self.connected {
+            let first = internal.partition_point(|(from, _, _)| from < input);
+            let to = internal[first..].iter().take_while(|(from, _, _)| from == input);
+            let outputs: Rc<[(Location, Summary)]> = to.map(|(_, to, summary)| (*to, *summary)).collect();
+            connected.set(outputs).unwrap_or_else(|_| unreachable!("a node is finished once"));
+        }
+        build.note((self.inputs.len(), self.outputs.len()));
+        build.nodes.borrow_mut()[self.index as usize] = NodeSlot {
+            name: self.name,
+            logic: Some(node),
+            inputs: self.inputs,
+            outputs: self.outputs,
+            always: interest == Interest::Always,
+            watched: self.watched,
+        };
+    }
+}
+
+/// What comes from `sources` goes to `to`.
+fn connect(build: &Build, sources: &[(Location, Summary)], to: Location) {
+    build.with_graph(|graph| {
+        for (source, summary) in sources {
+            graph.connect(*source, to, *summary);
+        }
+    });
+    for (source, summary) in sources {
+        build.note((*source, *summary, to));
+    }
+}
+
+impl<'s, T: Timestamp> NodeBuilder<'s, T> {
+    fn new(scope: &Scope<'s, T>, name: &str) -> Self {
+        let ports = Ports::new(&scope.build, scope.id, name);
+        NodeBuilder { scope: scope.clone(), index: ports.index, ports }
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
@@ -393,32 +453,16 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
 
     fn port<C>(&mut self) -> (Rc<PortQueue<C>>, InputPort<T, C>) {
         let scope = &self.scope;
-        let name = format!("{}, input {}", self.name, self.inputs.len());
-        let location = scope.build.with_graph(|graph| graph.add_input(scope.id, name));
-        own(&scope.build, location, self.index);
-        self.inputs.push(location);
+        let (location, connected) = self.ports.add_input(&scope.build, scope.id);
         let queue = PortQueue::new(&scope.build.core, self.index, location);
-        let connected: Connected = Rc::default();
-        self.connected.push((location, connected.clone()));
         (queue.clone(), InputPort { queue, connected, maxima: scope.maxima(), marker: PhantomData })
-    }
-
-    fn connect<C>(&mut self, stream: &Stream<'s, T, C>, to: Location) {
-        self.scope.build.with_graph(|graph| {
-            for (source, summary) in stream.sources.iter() {
-                graph.connect(*source, to, *summary);
-            }
-        });
-        for (source, summary) in stream.sources.iter() {
-            self.scope.build.note((*source, *summary, to));
-        }
     }
 
     /// An input that takes a stream's messages on the worker that made them.
     pub(crate) fn input<C: Payload>(&mut self, stream: &Stream<'s, T, C>) -> InputPort<T, C> {
         let (queue, port) = self.port::<C>();
         stream.outlet.add(queue);
-        self.connect(stream, port.queue.location);
+        connect(&self.scope.build, &stream.sources, port.queue.location);
         port
     }
 
@@ -459,20 +503,14 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
                 }
             });
         });
-        self.connect(stream, port.queue.location);
+        connect(&self.scope.build, &stream.sources, port.queue.location);
         port
     }
 
     /// An output, reached from every input by `summary`.
     pub(crate) fn output_by<C: Payload>(&mut self, summary: Summary) -> (OutputPort<T, C>, Stream<'s, T, C>) {
         let scope = self.scope.clone();
-        let name = format!("{}, output {}", self.name, self.outputs.len());
-        let location = scope.build.with_graph(|graph| graph.add_output(scope.id, name));
-        own(&scope.build, location, self.index);
-        for input in &self.inputs {
-            self.internal.push((*input, location, summary));
-        }
-        self.outputs.push(location);
+        let location = self.ports.add_output(&scope.build, scope.id, summary);
         let outlet = Outlet::new();
         let core = scope.build.core.clone();
         let port = OutputPort { location, outlet: outlet.clone(), core, marker: PhantomData };
@@ -487,46 +525,25 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
 
     /// Connects the input made last with all outputs made before it: those of a feedback, which come first.
     pub(crate) fn connect_back(&mut self, summary: Summary) {
-        let input = *self.inputs.last().expect("called after an input was made");
-        self.internal.extend(self.outputs.iter().map(|output| (input, *output, summary)));
+        let ports = &mut self.ports;
+        let input = *ports.inputs.last().expect("called after an input was made");
+        ports.internal.extend(ports.outputs.iter().map(|output| (input, *output, summary)));
     }
 
     /// An output that is reached from no input, but born with a capability at the first time.
     pub(crate) fn source<C: Payload>(&mut self) -> (OutputPort<T, C>, Stream<'s, T, C>) {
         let (port, stream) = self.output_by(Summary::identity(T::COORDINATES));
-        self.internal.retain(|(_, to, _)| *to != port.location);
+        self.ports.internal.retain(|(_, to, _)| *to != port.location);
         self.scope.build.births.borrow_mut().push(port.location);
         (port, stream)
     }
 
     /// Calls `Node::output_moved` when the frontier at an output port moved.
     pub(crate) fn watch_outputs(&mut self) {
-        self.watched = true;
+        self.ports.watched = true;
     }
 
     pub(crate) fn finish(self, interest: Interest, node: impl Node + 'static) {
-        let build = &self.scope.build;
-        build.with_graph(|graph| {
-            for (from, to, summary) in &self.internal {
-                graph.connect(*from, *to, *summary);
-            }
-        });
-        let mut internal = self.internal;
-        internal.sort_by_key(|(from, _, _)| *from);
-        for (input, connected) in &self.connected {
-            let first = internal.partition_point(|(from, _, _)| from < input);
-            let to = internal[first..].iter().take_while(|(from, _, _)| from == input);
-            let outputs: Rc<[(Location, Summary)]> = to.map(|(_, to, summary)| (*to, *summary)).collect();
-            connected.set(outputs).unwrap_or_else(|_| unreachable!("a node is finished once"));
-        }
-        build.note((self.inputs.len(), self.outputs.len()));
-        build.nodes.borrow_mut()[self.index as usize] = NodeSlot {
-            name: self.name,
-            logic: Some(Box::new(node)),
-            inputs: self.inputs,
-            outputs: self.outputs,
-            always: interest == Interest::Always,
-            watched: self.watched,
-        };
+        self.ports.finish(&self.scope.build, interest, Box::new(node));
     }
 }

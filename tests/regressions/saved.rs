@@ -1,11 +1,12 @@
 //! Replays inputs that a fuzz target once failed on, or that are hard: `fuzz/regressions/<target>/`, a file each.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Where they lie.
+/// Where they lie: at the root of the workspace, for whichever package this is compiled.
 pub fn directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions")
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.map(|path| path.join("fuzz/regressions")).find(|path| path.is_dir()).expect("it is in the repository")
 }
 
 /// Runs `check` on each input of a target, and names the one that fails.
