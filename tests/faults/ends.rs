@@ -4,6 +4,7 @@ use super::common::{SOON, Witness, simulated, unaccounted};
 use super::program::{Fuse, Importer, Program, ROUNDS};
 use kpg::client::QueryBytes;
 use kpg::prelude::*;
+use kpg::runtime::Ending;
 
 /// What ends, and what then must hold.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -67,7 +68,10 @@ fn run(end: End, steps: u64) -> bool {
         assert_eq!(program.input.as_mut().unwrap().advance_to(ROUNDS + 1), Err(retired));
         if let Some(importer) = &mut importer {
             let heard = importer.copy.wait_past(&ROUNDS, SOON);
-            assert!(matches!(heard, Err(Error::Retired { .. } | Error::SourceEnded { .. })), "{heard:?}");
+            let Err(Error::SourceEnded { query, source, ending: Ending::Retired }) = &heard else {
+                panic!("{end:?} after {steps} steps: the importer heard {heard:?}");
+            };
+            assert_eq!((query.as_str(), source.as_str()), ("importer", "program"));
         }
     } else {
         if program.results.is_some() {

@@ -354,7 +354,8 @@ mod tests {
         let history = |times: &[Tick]| times.iter().map(|time| (*time, Counted { diff: 1 })).collect();
         let mut product = Product { first: history(first), second: history(second), ..Product::default() };
         product.start();
-        (MULTIPLIED.set(0), JOINED.set(0));
+        MULTIPLIED.set(0);
+        JOINED.set(0);
         let (mut all, mut parts, mut total) = (Vec::new(), 0, 0);
         while !product.is_done() {
             let before = MULTIPLIED.get();
