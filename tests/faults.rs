@@ -13,6 +13,8 @@
 
 #[path = "faults/allocations.rs"]
 mod allocations;
+#[path = "faults/common.rs"]
+mod common;
 #[path = "faults/ends.rs"]
 mod ends;
 #[path = "faults/flat.rs"]
@@ -23,5 +25,4 @@ mod panics;
 mod program;
 #[path = "faults/starved.rs"]
 mod starved;
-#[path = "faults/witness.rs"]
 mod witness;

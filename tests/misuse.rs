@@ -31,3 +31,4 @@ mod panics;
 mod times;
 #[path = "misuse/waiters.rs"]
 mod waiters;
+mod witness;

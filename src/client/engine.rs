@@ -422,4 +422,35 @@ mod tests {
         }
         assert_eq!(offers(), 1);
     }
+
+    /// Nor does one that is retired, or poisoned.
+    #[test]
+    fn an_ended_query_withdraws_its_offers() {
+        let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).unwrap();
+        let offers =
+            || workers.iter().map(|worker| worker.worker.borrow().local().offers.borrow().len()).sum::<usize>();
+        for poisoned in [false, true] {
+            let (query, (mut input, _published)) = engine
+                .install("source", |scope| {
+                    let (input, numbers) = scope.input::<(u32, u32)>();
+                    let passed = numbers.inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant")));
+                    (input, passed.arrange_by_key().publish())
+                })
+                .unwrap();
+            assert_eq!(offers(), 2);
+            if poisoned {
+                input.insert((1, 1)).unwrap();
+                input.flush().unwrap();
+                for _ in 0..1000 {
+                    workers.iter().for_each(|worker| {
+                        worker.step();
+                    });
+                }
+                assert!(matches!(query.error(), Some(Error::Poisoned { .. })));
+            } else {
+                query.retire().unwrap();
+            }
+            assert_eq!(offers(), 0);
+        }
+    }
 }

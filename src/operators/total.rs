@@ -172,6 +172,9 @@ fn run<B: Batch<Val = ()>, D: Columnar, R2: Abelian>(
 impl<B: Batch<Val = ()>> KeyCounts<B> {
     fn sum_stored(&mut self, stored: &mut [B::Cursor<'_>], key: Ref<'_, B::Key>, fuel: &mut Fuel) -> bool {
         while let Some(cursor) = stored.get_mut(self.batch) {
+            if fuel.is_spent() {
+                return false;
+            }
             fuel.spend(1);
             cursor.seek_key(key);
             if cursor.key().is_some_and(|k| B::Key::reborrow(k) == B::Key::reborrow(key)) {
@@ -257,4 +260,75 @@ fn value<R: Semigroup, D, R2>(sum: &R::Sum, f: impl Fn(R) -> Option<(D, R2)>) ->
         return None;
     }
     f(R::from_sum(*sum).unwrap_or_else(|| DiffOverflow::raise()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Builder, OrdBatch};
+
+    const TIMES: usize = 50_000;
+    const FUEL: usize = 100;
+    /// What a slice may do: times are seen a chunk at a time.
+    const SLICE: usize = FUEL + CHUNK;
+
+    type Stored = OrdBatch<u64, (), u64, i64>;
+
+    /// Key 7, once more at each time from `lower` on.
+    fn batch(lower: u64, times: usize) -> Stored {
+        let mut builder = Builder::new();
+        (0..times as u64).for_each(|time| builder.update(lower + time, 1));
+        builder.val(());
+        builder.key(7);
+        builder.finish(Antichain::from_elem(lower), Antichain::from_elem(lower + times as u64))
+    }
+
+    /// Calls `part` with a little fuel until it is done: how often, and how much all of them spent.
+    fn in_slices(mut part: impl FnMut(&mut Fuel) -> bool) -> (usize, usize) {
+        let (mut slices, mut spent) = (0, 0);
+        loop {
+            let mut fuel = Fuel(FUEL as isize);
+            let done = part(&mut fuel);
+            let cost = (FUEL as isize - fuel.0) as usize;
+            assert!(cost <= SLICE + 10, "a slice cost {cost}");
+            (slices, spent) = (slices + 1, spent + cost);
+            if done {
+                return (slices, spent);
+            }
+        }
+    }
+
+    /// What is stored is summed in slices, each update once, with new cursors in each; no batch is looked at again.
+    #[test]
+    fn what_is_stored_is_summed_in_slices() {
+        let stored = [batch(0, TIMES), batch(TIMES as u64, 10), batch(TIMES as u64 + 10, TIMES)];
+        let mut counts = KeyCounts::<Stored>::default();
+        let (slices, spent) = in_slices(|fuel| {
+            let before = counts.sum;
+            let mut cursors: Vec<_> = stored.iter().map(Batch::cursor).collect();
+            let done = counts.sum_stored(&mut cursors, 7, fuel);
+            assert!(counts.sum - before <= SLICE as i128, "{} updates in one slice", counts.sum - before);
+            done
+        });
+        let all = 2 * TIMES + 10;
+        assert_eq!(counts.sum, all as i128);
+        assert!(slices >= all / SLICE, "{slices} slices");
+        assert!(spent <= all + slices + stored.len(), "{slices} slices cost {spent}");
+    }
+
+    /// New times are read in slices, each once.
+    #[test]
+    fn what_is_new_is_read_in_slices() {
+        let fresh = batch(0, TIMES);
+        let mut counts = KeyCounts::<Stored>::default();
+        let (slices, spent) = in_slices(|fuel| {
+            let before = counts.times.len();
+            let done = counts.read(&mut fresh.cursor(), fuel);
+            assert!(counts.times.len() - before <= SLICE, "{} times in one slice", counts.times.len() - before);
+            done
+        });
+        assert_eq!(counts.times, (0..TIMES as u64).map(|time| (time, 1)).collect::<Vec<_>>());
+        assert!(slices >= TIMES / SLICE, "{slices} slices");
+        assert!(spent <= TIMES + slices, "{slices} slices cost {spent}");
+    }
 }

@@ -3,8 +3,8 @@
 //! Whoever asked is the one that ends: the program, the query that imports from it, or the witness. What a merge asks for
 //! it can do without.
 
+use super::common::{Witness, heavy, simulated};
 use super::program::{Fuse, Importer, Program, ROUNDS};
-use super::witness::{Witness, heavy, simulated};
 use kpg::prelude::*;
 use kpg::runtime::{Ending, Failure};
 use std::collections::BTreeMap;

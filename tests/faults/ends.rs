@@ -1,8 +1,10 @@
 //! The program is retired, or loses one of its handles, after every number of steps.
 
+use super::common::{SOON, Witness, simulated, unaccounted};
 use super::program::{Fuse, Importer, Program, ROUNDS};
-use super::witness::{SOON, Witness, simulated, unaccounted};
+use kpg::client::QueryBytes;
 use kpg::prelude::*;
+use kpg::runtime::Ending;
 
 /// What ends, and what then must hold.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -19,8 +21,10 @@ enum End {
     Probe,
     /// Its published arrangement; an importer keeps what it has.
     Published,
-    /// The importer's subscription.
+    /// The importer's subscription, with its `Query`.
     Copy,
+    /// Its `Query`: nothing changes, but that it can only be closed from then on.
+    Query,
 }
 
 /// All is put in, then comes the end after `steps` rounds of steps; false iff the workers had come to rest before.
@@ -32,16 +36,16 @@ fn run(end: End, steps: u64) -> bool {
     let mut importer = (end != End::Retire).then(|| Importer::install(&engine, &program).unwrap());
     let last = ROUNDS - 1;
     (0..=last).for_each(|t| program.feed(t).unwrap());
-    (0..=last).for_each(|_| witness.put_in());
+    (0..=last).for_each(|_| witness.put_in().unwrap());
     let busy = (0..steps).all(|_| engine.step());
     let mut gone = false;
     match end {
         End::Retire => {
-            let _ = program.query.retire_timeout(std::time::Duration::ZERO);
+            let _ = program.query.as_ref().unwrap().retire_timeout(std::time::Duration::ZERO);
             gone = true;
         }
         End::Cascade => {
-            let _ = program.query.retire_cascade_timeout(std::time::Duration::ZERO);
+            let _ = program.query.as_ref().unwrap().retire_cascade_timeout(std::time::Duration::ZERO);
             gone = true;
         }
         End::Input => drop(program.input.take()),
@@ -49,6 +53,7 @@ fn run(end: End, steps: u64) -> bool {
         End::Probe => drop(program.probe.take()),
         End::Published => drop(program.published.take()),
         End::Copy => drop(importer.take()),
+        End::Query => drop(program.query.take()),
     }
     engine.settle();
     let retired = Error::Retired { query: "program".into() };
@@ -63,7 +68,10 @@ fn run(end: End, steps: u64) -> bool {
         assert_eq!(program.input.as_mut().unwrap().advance_to(ROUNDS + 1), Err(retired));
         if let Some(importer) = &mut importer {
             let heard = importer.copy.wait_past(&ROUNDS, SOON);
-            assert!(matches!(heard, Err(Error::Retired { .. } | Error::SourceEnded { .. })), "{heard:?}");
+            let Err(Error::SourceEnded { query, source, ending: Ending::Retired }) = &heard else {
+                panic!("{end:?} after {steps} steps: the importer heard {heard:?}");
+            };
+            assert_eq!((query.as_str(), source.as_str()), ("importer", "program"));
         }
     } else {
         if program.results.is_some() {
@@ -76,14 +84,29 @@ fn run(end: End, steps: u64) -> bool {
             assert!(probe.is_past(&last));
         }
     }
-    witness.catch_up();
+    witness.catch_up().unwrap();
     drop(importer);
-    program.end(|| {
-        engine.step();
-    });
-    engine.settle();
+    let left = if end == End::Query {
+        // Closed by its handles, it stays installed, and holds nothing; so does its importer.
+        drop(program);
+        engine.settle();
+        let mut queries = engine.metrics().queries;
+        queries.retain(|query| query.name != "witness");
+        for query in &queries {
+            assert!(!query.ended, "{} after {steps} steps", query.name);
+            assert_eq!(query.bytes, QueryBytes { private: 0, shared: 0 }, "{} after {steps} steps", query.name);
+        }
+        queries.len()
+    } else {
+        program.end(|| {
+            engine.step();
+        });
+        engine.settle();
+        0
+    };
+    assert_eq!(left, if end == End::Query { 2 } else { 0 });
+    assert_eq!(engine.metrics().queries.len(), 1 + left);
     assert_eq!(unaccounted(&engine), before, "{end:?} after {steps} steps");
-    assert_eq!(engine.metrics().queries.len(), 1);
     witness.check();
     busy
 }
@@ -109,5 +132,5 @@ fn retired_with_its_importer_at_every_step() {
 
 #[test]
 fn each_handle_dropped_at_every_step() {
-    [End::Input, End::Results, End::Probe, End::Published, End::Copy].into_iter().for_each(at_every_step);
+    [End::Input, End::Results, End::Probe, End::Published, End::Copy, End::Query].into_iter().for_each(at_every_step);
 }

@@ -2,7 +2,8 @@
 //!
 //! Each in a process of its own, so that the resident set is its own as well. The workers are stepped by this thread.
 
-use super::witness::{SOON, Witness, heavy, quiet};
+use super::common::{SOON, Witness, heavy, quiet};
+use super::witness::live;
 use kpg::client::HostedWorker;
 use kpg::prelude::*;
 
@@ -19,10 +20,9 @@ fn alone(name: &str, body: impl FnOnce()) {
 
 /// Bytes live in the arenas, and bytes of this process that are in memory.
 fn memory(engine: &Engine) -> (usize, usize) {
-    let live = engine.metrics().arenas.iter().map(|arena| arena.live_bytes).sum();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    (live, line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10)
+    (live(engine), line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10)
 }
 
 /// Fails unless the last of the samples are what those after the first tenth were.
@@ -93,22 +93,7 @@ fn queries_that_come_and_go() {
         let cycles = if heavy() { 10_000 } else { 2_000 };
         let mut samples = Vec::with_capacity(100);
         for cycle in 0..cycles {
-            let (query, (mut input, mut results)) = engine
-                .install("passing", |scope| {
-                    let (input, keys) = scope.input::<u64>();
-                    let numbers = witness.published.import(scope);
-                    let joined = numbers.join_core(&keys.distinct().arrange_by_self(), |k, v, ()| Some((k, v)));
-                    let looped = joined.iterate(|_, inner| inner.map(|(k, v)| (k, v / 2)).concat(inner).distinct());
-                    (input, looped.subscribe())
-                })
-                .unwrap();
-            input.insert(1).unwrap();
-            input.advance_to(100).unwrap();
-            let results = results.wait_past(&9, SOON).unwrap().into_iter().map(|(data, _, diff)| (data, diff));
-            let want = [0, 1, 2, 3, 4, 7].map(|v| ((1, v), 1));
-            assert_eq!(results.collect::<Vec<_>>(), want);
-            drop(input);
-            query.retire().unwrap();
+            witness.passing_query(&engine);
             if cycle % (cycles / 100) == 0 {
                 workers.iter().for_each(|worker| while worker.step() {});
                 samples.push(memory(&engine));

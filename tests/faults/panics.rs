@@ -1,7 +1,7 @@
 //! Panics at the n-th call of user code, for every n until the program runs to its end.
 
+use super::common::{SOON, Witness, heavy, quiet, simulated, unaccounted};
 use super::program::{Fuse, Importer, Program, ROUNDS};
-use super::witness::{SOON, Witness, heavy, quiet, simulated, unaccounted};
 use kpg::prelude::*;
 use kpg::runtime::{Ending, Failure};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn rounds(
         program.hear(t)?;
         if t == 1 {
             *importer = match Importer::install(engine, program) {
-                Err(Error::SourceGone { .. }) => return Err(program.query.error().expect("it is gone")),
+                Err(Error::SourceGone { .. }) => return Err(program.error().expect("it is gone")),
                 installed => Some(installed.unwrap()),
             };
         }
@@ -29,7 +29,7 @@ fn rounds(
         assert!(
             matches!(&error, Error::SourceEnded { query, source, .. } if query == "importer" && source == "program")
         );
-        return Err(program.query.error().expect("what the importer reads has ended"));
+        return Err(program.error().expect("what the importer reads has ended"));
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn run(engine: &Engine, at: u64, mut step: impl FnMut()) -> Option<(&'static str
     let blame = match installed {
         Ok(mut program) => {
             let ended = rounds(engine, &mut program, &mut importer, &mut witness);
-            let ended = ended.and_then(|()| program.query.error().map_or(Ok(()), Err));
+            let ended = ended.and_then(|()| program.error().map_or(Ok(()), Err));
             let blame = ended.err().map(|error| match error {
                 Error::Poisoned { query, operator, failure: Failure::Panic(text) } => {
                     let place = fuse.blown().expect("nothing else panics");
@@ -101,7 +101,7 @@ fn run(engine: &Engine, at: u64, mut step: impl FnMut()) -> Option<(&'static str
         assert!(std::time::Instant::now() < deadline, "call {at}: {} bytes, then {}", before, unaccounted(engine));
         step();
     }
-    witness.query.retire().unwrap();
+    witness.retire();
     fuse.blown().zip(blame)
 }
 

@@ -1,6 +1,6 @@
 //! The program that fails: every kind of user code in it passes a fuse, which blows at its n-th call.
 
-use super::witness::{SOON, Witness};
+use super::common::{SOON, Witness};
 use kpg::client::QueryBytes;
 use kpg::columnar::{HeapSize, Opaque};
 use kpg::prelude::*;
@@ -163,8 +163,8 @@ pub fn numbers_at(t: u64) -> BTreeSet<Pair32> {
 
 /// The program's handles, and those of the query that imports from it.
 pub struct Program {
-    /// The program.
-    pub query: Query,
+    /// Kept, so that it can be asked how it ended, and taken down.
+    pub query: Option<Query>,
     /// Its input.
     pub input: Option<Input<u64, Pair32>>,
     /// Its results.
@@ -193,7 +193,12 @@ impl Program {
             (input, out.subscribe(), out.probe(), arranged.publish())
         })?;
         let (input, results, probe, published) = (Some(input), Some(results), Some(probe), Some(published));
-        Ok(Program { query, input, results, probe, published, heard: BTreeMap::new() })
+        Ok(Program { query: Some(query), input, results, probe, published, heard: BTreeMap::new() })
+    }
+
+    /// How it ended, if it has.
+    pub fn error(&self) -> Option<Error> {
+        self.query.as_ref().and_then(Query::error)
     }
 
     /// Puts in round `t`.
@@ -228,6 +233,7 @@ impl Program {
     pub fn end(self, mut step: impl FnMut()) {
         let Program { query, input, results, probe, published, .. } = self;
         drop((input, results, probe, published));
+        let query = query.expect("it was not let go");
         query.retire_cascade_timeout(SOON).unwrap();
         let deadline = std::time::Instant::now() + SOON;
         while query.bytes() != (QueryBytes { private: 0, shared: 0 }) {

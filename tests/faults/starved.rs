@@ -1,7 +1,7 @@
 //! Workers that are not stepped for long: results come later, and are the same.
 
+use super::common::{Witness, quiet};
 use super::program::{Fuse, Importer, Program, ROUNDS};
-use super::witness::{Witness, quiet};
 use kpg::client::HostedWorker;
 use kpg::prelude::*;
 
@@ -44,18 +44,18 @@ fn a_worker_that_is_not_stepped_delays_and_changes_nothing() {
         for t in 0..ROUNDS {
             program.feed(t).unwrap();
             starve(&workers, &mut random);
-            witness.put_in();
+            witness.put_in().unwrap();
             starve(&workers, &mut random);
             if t == at {
                 importer = Some(Importer::install(&engine, &program).unwrap());
             }
             starve(&workers, &mut random);
             if random.below(2) == 0 {
-                witness.catch_up();
+                witness.catch_up().unwrap();
                 program.hear(t).unwrap();
             }
         }
-        witness.catch_up();
+        witness.catch_up().unwrap();
         program.hear(ROUNDS - 1).unwrap();
         importer.as_mut().unwrap().hear(ROUNDS - 1).unwrap();
         starve(&workers, &mut random);

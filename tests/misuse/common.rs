@@ -1,12 +1,10 @@
-//! What the cases share: an engine, a query that must stay exact whatever others do, waiting with a deadline.
+//! What the cases share, beside the witness: an engine, waiting with a deadline, a worker inside a step.
 
+pub use super::witness::{SOON, Witness, live, silence};
 use kpg::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
-
-/// No wait takes longer, unless something is broken.
-pub const SOON: Duration = Duration::from_secs(10);
 
 /// What is asked of an engine here, but for the number of workers.
 pub fn config() -> Config {
@@ -21,15 +19,7 @@ pub fn engine() -> Engine {
 
 /// Panics that are meant are not printed: those on workers' threads, and on threads named so.
 pub fn quiet() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let loud = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !std::thread::current().name().is_some_and(|name| name.starts_with("kpg worker")) {
-                loud(info);
-            }
-        }));
-    });
+    silence(|_| std::thread::current().name().is_some_and(|name| name.starts_with("kpg worker")));
 }
 
 /// Looks again and again until `look` holds.
@@ -56,11 +46,6 @@ pub fn in_time<O: Send + 'static>(what: &str, call: impl FnOnce() -> O + Send + 
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("hangs: {what}"),
         Err(_) => std::panic::resume_unwind(thread.join().unwrap_err()),
     }
-}
-
-/// Bytes live in the workers' arenas.
-pub fn live(engine: &Engine) -> usize {
-    engine.metrics().arenas.iter().map(|stats| stats.live_bytes).sum()
 }
 
 /// Keeps worker 0 inside a step until dropped, so that what is queued for it stays so.
@@ -97,45 +82,5 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         self.state.store(2, Ordering::SeqCst);
-    }
-}
-
-/// A query with an arrangement, a join and a subscription, whose answers are known.
-pub struct Witness {
-    input: Input<u64, (u64, u64)>,
-    pairs: Subscription<u64, (u64, u64)>,
-    /// The arrangement.
-    pub published: Published<u64, u64>,
-    next: u64,
-}
-
-impl Witness {
-    pub fn install(engine: &Engine) -> Witness {
-        let (_, (input, pairs, published)) = engine
-            .install("witness", |scope| {
-                let (input, numbers) = scope.input::<(u64, u64)>();
-                let arranged = numbers.arrange_by_key();
-                let pairs = arranged.join_core(&arranged, |_, a, b| Some((a, b))).subscribe();
-                (input, pairs, arranged.publish())
-            })
-            .unwrap();
-        Witness { input, pairs, published, next: 0 }
-    }
-
-    /// One more number; all that comes of it, exactly.
-    pub fn check(&mut self) {
-        let t = self.next;
-        self.next += 1;
-        self.input.insert((t % 3, t)).unwrap();
-        self.input.advance_to(t + 1).unwrap();
-        let got = self.pairs.wait_past(&t, SOON).unwrap();
-        let mut want = vec![((t, t), t, 1)];
-        for u in (t % 3..t).step_by(3) {
-            want.extend([((t, u), t, 1), ((u, t), t, 1)]);
-        }
-        want.sort_unstable();
-        assert_eq!(got, want);
-        let snapshot = self.published.wait_snapshot(&t, SOON).unwrap();
-        assert_eq!(snapshot.get(&(t % 3)).last(), Some((t, 1)));
     }
 }

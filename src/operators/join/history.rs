@@ -228,8 +228,9 @@ fn fold<T: Timestamp, R: Semigroup>(past: &mut Vec<(T, R)>, meet: &T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::order::Pair;
+    use crate::order::{Lattice, Pair, PartialOrder};
     use quickcheck::quickcheck;
+    use std::cell::Cell;
 
     type Edit = (u8, u8, i8);
 
@@ -275,6 +276,124 @@ mod tests {
         }
         fn replay_gives_each_product_once_partial(a: Vec<Edit>, b: Vec<Edit>) -> bool {
             check(a, b, |x, y| Pair::new(u64::from(x), u64::from(y)))
+        }
+    }
+
+    thread_local! {
+        static MULTIPLIED: Cell<usize> = const { Cell::new(0) };
+        static JOINED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A diff that counts the products it is in.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Counted {
+        diff: i64,
+    }
+    kpg_columnar::plain_struct_column! {
+        struct CountedColumn for Counted { diff: i64 }
+    }
+    impl Semigroup for Counted {
+        type Sum = i128;
+        fn add_to(self, sum: &mut i128) {
+            self.diff.add_to(sum);
+        }
+        fn from_sum(sum: i128) -> Option<Self> {
+            i64::from_sum(sum).map(|diff| Counted { diff })
+        }
+        fn sum_is_zero(sum: &i128) -> bool {
+            *sum == 0
+        }
+    }
+    impl Multiply<Counted> for Counted {
+        type Output = i64;
+        fn multiply(self, other: Counted) -> Option<i64> {
+            MULTIPLIED.set(MULTIPLIED.get() + 1);
+            self.diff.multiply(other.diff)
+        }
+    }
+
+    /// A time that counts the joins it is in.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    struct Tick {
+        a: u64,
+        b: u64,
+    }
+    kpg_columnar::plain_struct_column! {
+        struct TickColumn for Tick { a: u64, b: u64 }
+    }
+    impl PartialOrder for Tick {
+        fn less_equal(&self, other: &Self) -> bool {
+            self.a <= other.a && self.b <= other.b
+        }
+    }
+    impl Lattice for Tick {
+        fn join(&self, other: &Self) -> Self {
+            JOINED.set(JOINED.get() + 1);
+            Tick { a: self.a.max(other.a), b: self.b.max(other.b) }
+        }
+        fn meet(&self, other: &Self) -> Self {
+            Tick { a: self.a.min(other.a), b: self.b.min(other.b) }
+        }
+    }
+    impl Timestamp for Tick {
+        const COORDINATES: usize = 2;
+        const TOTAL: bool = false;
+        fn write(&self, out: &mut [u64]) {
+            out[..2].copy_from_slice(&[self.a, self.b]);
+        }
+        fn read(coords: &[u64]) -> Self {
+            Tick { a: coords[0], b: coords[1] }
+        }
+        fn write_maxima(out: &mut [u64]) {
+            out[..2].fill(u64::MAX);
+        }
+    }
+
+    /// What a replay in parts of `budget` gives, and what it did: parts, cost, products, joins of times.
+    fn replay(first: &[Tick], second: &[Tick], budget: usize) -> (Vec<(Tick, i64)>, [usize; 4]) {
+        let history = |times: &[Tick]| times.iter().map(|time| (*time, Counted { diff: 1 })).collect();
+        let mut product = Product { first: history(first), second: history(second), ..Product::default() };
+        product.start();
+        MULTIPLIED.set(0);
+        JOINED.set(0);
+        let (mut all, mut parts, mut total) = (Vec::new(), 0, 0);
+        while !product.is_done() {
+            let before = MULTIPLIED.get();
+            let cost = product.advance(budget);
+            let made = MULTIPLIED.get() - before;
+            assert!(cost <= budget.saturating_add(1), "a part of {budget} cost {cost}");
+            assert!(made <= cost, "a part that cost {cost} made {made} products");
+            let ready = product.ready(usize::MAX);
+            all.extend_from_slice(ready);
+            product.take(ready.len());
+            (parts, total) = (parts + 1, total + cost);
+        }
+        let did = [parts, total, MULTIPLIED.get(), JOINED.get()];
+        consolidate_times(&mut all);
+        (all, did)
+    }
+
+    /// In parts of whatever size the same is done as in one go, and nothing twice: no product, and no pass over the past.
+    /// One update may meet a past of thousands, where times are incomparable.
+    #[test]
+    fn a_resumed_replay_neither_repeats_nor_skips() {
+        let chain: Vec<_> = (0..800).map(|i| Tick { a: 0, b: i }).collect();
+        let antichain: Vec<_> = (0..100).map(|i| Tick { a: i, b: 100 - i }).collect();
+        let one = [Tick { a: 100, b: 0 }];
+        for (first, second) in [(&chain, &chain), (&antichain, &chain), (&chain, &antichain), (&antichain, &antichain)]
+            .map(|(first, second)| (&first[..], &second[..]))
+            .into_iter()
+            .chain([(&antichain[..], &one[..]), (&one[..], &chain[..])])
+        {
+            let (whole, [_, cost, products, joins]) = replay(first, second, usize::MAX);
+            for budget in [1, 7, 100, 1000] {
+                let (got, [parts, parts_cost, parts_products, parts_joins]) = replay(first, second, budget);
+                assert!(got == whole, "in parts of {budget} it gives something else");
+                assert!(parts >= cost / (budget + 1), "{parts} parts of {budget} for {cost}");
+                assert!(parts_cost <= cost + parts, "{parts} parts of {budget} cost {parts_cost}, one {cost}");
+                assert_eq!(parts_products, products, "products, in parts of {budget}");
+                assert_eq!(parts_joins, joins, "joins of times, in parts of {budget}");
+            }
         }
     }
 

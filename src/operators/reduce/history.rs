@@ -216,3 +216,49 @@ impl<V: Clone + Ord, T: Timestamp, R: Semigroup> History<V, T, R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Edit(u64, i64);
+    impl Edits<u64, i64> for Edit {
+        fn for_each(&mut self, mut f: impl FnMut(u64, i64)) {
+            f(self.0, self.1);
+        }
+    }
+
+    /// A time with many vals is reached in slices, each val once, whether it was there before, or comes, or goes.
+    #[test]
+    fn a_time_of_many_vals_is_reached_in_slices() {
+        const VALS: u64 = 20_000;
+        const FUEL: usize = 100;
+        let mut history = History::new();
+        for val in 0..VALS {
+            history.load(|| val, &0, &mut Edit([0, 5, 9][val as usize % 3], 1), |_| {});
+        }
+        while !history.prepare(&mut Fuel(FUEL as isize)) {}
+        for (time, there) in [(5, 2), (9, 3)] {
+            let (mut slices, mut waiting) = (0, history.later.len());
+            loop {
+                let summed = if matches!(history.stage, Stage::Merge) { history.sums.len() } else { 0 };
+                let done = history.reach(&time, &time, &mut Fuel(FUEL as isize));
+                slices += 1;
+                if !matches!(history.stage, Stage::Replay) {
+                    assert!(history.sums.len() - summed <= FUEL, "{} vals in one slice", history.sums.len() - summed);
+                }
+                assert!(waiting - history.later.len() <= FUEL, "{} edits in one slice", waiting - history.later.len());
+                waiting = history.later.len();
+                if done {
+                    break;
+                }
+            }
+            let vals: Vec<_> = (0..VALS).filter(|val| val % 3 < there).map(|val| (val, 1)).collect();
+            assert_eq!(history.sums, vals, "at {time}");
+            // The edits are taken, sorted by val, and merged with what was there.
+            let (least, most) = (vals.len() / FUEL, 20 * vals.len() / FUEL);
+            assert!((least..most).contains(&slices), "{slices} slices at {time}");
+            history.leave();
+        }
+    }
+}

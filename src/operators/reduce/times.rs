@@ -187,3 +187,36 @@ impl<T: Timestamp> Visits<T> {
         meet
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Pair;
+
+    /// Times that are only remembered, as those here below (0, N), which (1, 0) meets in the end: they are passed in
+    /// slices, each of them and each join once.
+    #[test]
+    fn times_that_are_not_visited_are_passed_in_slices() {
+        const N: u64 = 1000;
+        const FUEL: usize = 100;
+        let mut visits = Visits::<Pair<u64, u64>>::new();
+        [Pair::new(0, N), Pair::new(1, 0)].into_iter().for_each(|seed| visits.push(seed, true));
+        (0..N).for_each(|i| visits.push(Pair::new(0, i), false));
+        while !visits.prepare(&mut Fuel(FUEL as isize)) {}
+        let (mut visited, mut yields) = (Vec::new(), 0);
+        loop {
+            let before = visits.next;
+            let next =
+                visits.next(&Antichain::new(), &mut Fuel(FUEL as isize), |time| panic!("{time:?} is not beyond"));
+            assert!(visits.next - before <= FUEL, "{} times in one slice", visits.next - before);
+            match next {
+                Next::Visit(time, _) => visited.push(time),
+                Next::Done => break,
+                Next::Yield => yields += 1,
+            }
+        }
+        let joins = (0..=N).map(|i| Pair::new(1, i));
+        assert_eq!(visited, [Pair::new(0, N)].into_iter().chain(joins).collect::<Vec<_>>());
+        assert!(yields >= N as usize / FUEL, "it yielded {yields} times");
+    }
+}
