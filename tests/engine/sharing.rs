@@ -78,13 +78,15 @@ fn lag_is_shown_and_goes_with_it() {
     churn(&mut input, &probe, 1..120);
     let deadline = Instant::now() + SOON;
     let mut time = 120;
-    while lazy.lags().iter().map(|lag| lag.bytes).sum::<usize>() < 4096 {
+    let lag = || lazy.lags().iter().map(|lag| lag.bytes).sum::<usize>();
+    while lag() < 32 * 1024 {
         assert!(Instant::now() < deadline, "{:?}", lazy.lags());
         churn(&mut input, &probe, time..time + 10);
         time += 10;
     }
     assert_eq!(lazy.lags()[0].source, "source");
-    while !lazy.lags().is_empty() {
+    // The last rounds may count: they came after it was last looked at.
+    while lag() > 4096 {
         assert!(Instant::now() < deadline, "{:?}", lazy.lags());
         idle.advance_to(time).unwrap();
         churn(&mut input, &probe, time..time + 10);
