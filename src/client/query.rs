@@ -43,7 +43,8 @@ impl Query {
         Error::ended(&self.query)
     }
 
-    /// Takes the query down on all workers: operators, messages, memory. Its handles give `Retired` from now on.
+    /// Takes the query down on all workers: operators, messages, memory. Its handles give `Retired` from now on; a
+    /// subscription does once it has handed over what was complete.
     ///
     /// # Errors
     /// `Imported`, while others import from it; `Deadline`, if a worker has not freed its part within

@@ -491,7 +491,9 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
         let core = build.core.clone();
         let sending = queue;
         let index = core.local.index;
-        stream.add_stage("exchange", move |stamp, payload| {
+        // Routing is a part of the node it routes to: what panics in it is named so.
+        let name = format!("{}, exchange", self.ports.name);
+        stream.add_stage(&name, move |stamp, payload| {
             route(payload, &mut |to, part| {
                 if to == index {
                     sending.push(stamp, receive(part));

@@ -38,7 +38,7 @@ fn rounds(
 fn blamed(place: &str) -> &[&str] {
     match place {
         // Its clones, hashes and comparisons are those of whoever handles keys.
-        "key" => &["wrap", "exchange", "keyed", "least", "join"],
+        "key" => &["wrap", "keyed, exchange", "keyed", "least", "join"],
         "pair" => &["join"],
         "map" => &["map"],
         "flat_map" => &["flat_map"],
