@@ -1,5 +1,6 @@
 //! What cases of misuse and of faults share: a query that must stay exact whatever befalls others, one that comes and
 //! goes, and silence about panics that are meant.
+#![forbid(unsafe_code)]
 
 use kpg::prelude::*;
 use std::panic::PanicHookInfo;
