@@ -2,13 +2,17 @@
 //! unchecked.
 
 use super::canary::OPERATORS;
-use super::generate::{Shape, program};
+use super::generate::{Shape, program, program_of};
 use super::naive::{entered, operands};
 use super::program::{Event, Flow, Loop, Op, Program};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// What else programs have, besides operators.
-const FEATURES: [&str; 33] = [
+const FEATURES: [&str; 36] = [
+    "nothing, published",
+    "a join of imports",
+    "an import after an input closed",
     "1 dimension",
     "2 dimensions",
     "1 worker",
@@ -98,6 +102,13 @@ fn of_flow(flow: &Flow, found: &mut BTreeSet<&'static str>) {
         read.into_iter().for_each(|at| readers[at] += 1);
     }
     let published = |at: &usize| flow.publishes.contains(at);
+    let import = |at: &usize| matches!(flow.ops[*at], Op::Import { .. });
+    if flow.ops.iter().any(|op| matches!(op, Op::Join(a, b, ..) if import(a) && import(b))) {
+        found.insert("a join of imports");
+    }
+    if flow.publishes.iter().any(|at| flow.ops[*at] == Op::Constant(Vec::new())) {
+        found.insert("nothing, published");
+    }
     if readers.iter().any(|count| *count >= 2) {
         found.insert("an arrangement for several readers");
     }
@@ -115,6 +126,7 @@ fn of_events(program: &Program, found: &mut BTreeSet<&'static str>) {
     let mut times = BTreeMap::<(usize, usize, usize), (u64, u64)>::new();
     let mut sums = BTreeMap::new();
     let mut retired = false;
+    let mut closed = BTreeSet::new();
     let closing = program.events.iter().rposition(|(_, event)| matches!(event, Event::Update { .. })).unwrap_or(0);
     for (index, (flow, event)) in program.events.iter().enumerate() {
         match event {
@@ -123,6 +135,9 @@ fn of_events(program: &Program, found: &mut BTreeSet<&'static str>) {
                 let ran = |source: usize| times.iter().any(|((flow, ..), time)| *flow == source && *time > (0, 0));
                 if program.flows[*flow].sources().any(ran) {
                     found.insert("a dataflow installed after its source ran on");
+                }
+                if program.flows[*flow].sources().any(|source| closed.contains(&source)) {
+                    found.insert("an import after an input closed");
                 }
                 times.retain(|(other, ..), _| other != flow);
             }
@@ -157,8 +172,9 @@ fn of_events(program: &Program, found: &mut BTreeSet<&'static str>) {
             Event::Clone { .. } => {
                 found.insert("several sessions of an input");
             }
-            Event::Close { .. } if index < closing => {
-                found.insert("an input closed early");
+            Event::Close { .. } => {
+                closed.insert(*flow);
+                found.extend((index < closing).then_some("an input closed early"));
             }
             Event::Snapshot => {
                 found.insert("a snapshot");
@@ -166,7 +182,7 @@ fn of_events(program: &Program, found: &mut BTreeSet<&'static str>) {
             Event::Wait => {
                 found.insert("a wait in mid-stream");
             }
-            Event::Close { .. } | Event::Flush { .. } | Event::Step(_) | Event::Poll => {}
+            Event::Flush { .. } | Event::Step(_) | Event::Poll => {}
         }
         retired |= matches!(event, Event::Retire(_) | Event::RetireCascade(_));
     }
@@ -203,6 +219,41 @@ fn features(program: &Program) -> BTreeSet<&'static str> {
     ];
     found.extend(known.iter().filter(|(is, _)| *is).map(|(_, name)| *name));
     found
+}
+
+/// The inputs saved for the fuzz target, and what their names say that they have.
+const SAVED: [(&str, &[&str]); 11] = [
+    ("a-constant-of-nothing-is-published", &["nothing, published"]),
+    ("a-query-retired-in-mid-stream", &["a retirement", "events after a retirement"]),
+    ("a-reduce-with-a-quantum-of-one-partial-times", &["reduce", "a quantum of one", "2 dimensions"]),
+    ("a-stream-after-its-source-ran-on", &["import of a stream", "a dataflow installed after its source ran on"]),
+    ("an-eager-variable-of-three-workers", &["variable, eager", "3 workers"]),
+    ("an-import-after-an-input-closed", &["an import after an input closed"]),
+    ("counts-with-a-quantum-of-one", &["count", "a quantum of one", "1 dimension"]),
+    ("installed-again-after-a-cascade", &["a dataflow installed again", "a retirement with importers"]),
+    ("joins-of-imports-partial-times", &["a join of imports", "2 dimensions"]),
+    ("loops-within-loops-partial-times", &["a loop in a loop", "2 dimensions"]),
+    ("subscriptions-that-coalesce", &["subscriptions that coalesce"]),
+];
+
+/// A changed generator makes other programs of the saved inputs: they still have what they are there for.
+#[test]
+fn saved_inputs_are_what_they_are_called() {
+    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions/dataflow");
+    let mut wrong = Vec::new();
+    for (name, has) in SAVED {
+        let is_so = |bytes: &[u8]| {
+            program_of(bytes).map(|program| features(&program)).is_some_and(|f| has.iter().all(|one| f.contains(one)))
+        };
+        if !std::fs::read(saved.join(name)).is_ok_and(|bytes| is_so(&bytes)) {
+            let other = (0..5000_u32).map(u32::to_be_bytes).find(|bytes| is_so(bytes));
+            wrong.push(format!("{name} should have {has:?}, as {other:?} has"));
+        }
+    }
+    let names = std::fs::read_dir(&saved).expect("there are saved inputs");
+    let names = names.map(|entry| entry.expect("readable").file_name().into_string().expect("as saved"));
+    wrong.extend(names.filter(|name| SAVED.iter().all(|(known, _)| known != name)).map(|name| name + " has no line"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Each operator and each feature is in several of some hundred programs, and nothing is in one that has no line here.
