@@ -4,8 +4,8 @@
 #   ci/simulate.sh N [FROM]    N seeds of each kind, from FROM (0) on, built in release; a line with seeds a minute
 #   ci/simulate.sh replay S    seed S once more, with its programs printed
 #
-# One thread runs all workers, so a seed is the same run each time: a failure prints its seed, the program made smaller, and
-# how to run it again. Kinds: total times, partial times. Exits with 1 if a seed fails. Builds in CARGO_TARGET_DIR (target).
+# One thread runs all workers, so a seed is the same run each time: a failure prints its seed, the program made smaller, a
+# minimal schedule under which that fails, and how to run the seed again. Kinds: total times, partial times. Exits with 1 if a seed fails. Builds in CARGO_TARGET_DIR (target).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

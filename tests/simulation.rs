@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 use kpg::prelude::*;
-use kpg::simulation::{Simulated, Simulation};
+use kpg::simulation::{self, Simulated, Simulation};
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(5);
@@ -169,4 +170,113 @@ fn time_costs_nothing() {
     input.advance_to(1).unwrap();
     assert_eq!(sub.wait_past(&0, Duration::from_millis(100)).unwrap(), [((1, 1), 0, 1)]);
     assert!(matches!(Simulation::new(1).workers(0).start(), Err(Error::Config(_))));
+}
+
+/// A service that is wrong: it takes the first datum that arrives for the first that was sent. What it takes, and the run.
+fn first_come(simulation: Simulation) -> Result<u64, Error> {
+    let engine = simulation.workers(3).start()?;
+    let (_, (mut input, mut winner)) = engine.install("first come", |scope| {
+        let (input, bids) = scope.input::<u64>();
+        let mut builder = scope.operator("first come");
+        let mut bids = builder.input_exchanged(&bids, |_| 0);
+        let (mut output, winner) = builder.output();
+        let mut seen = false;
+        builder.build(move |_fuel| {
+            while let Some((token, chunk)) = bids.next() {
+                let mut session = output.session(&token);
+                for (bid, time, diff) in chunk.iter().filter(|_| !std::mem::replace(&mut seen, true)) {
+                    session.give(bid, time, diff);
+                }
+            }
+            false
+        });
+        (input, winner.subscribe())
+    })?;
+    for bid in 1..=6 {
+        // Each goes to the next worker, and from there to the one that decides.
+        input.insert(bid)?;
+        input.flush()?;
+    }
+    input.advance_to(1)?;
+    let winner = winner.wait_past(&0, SOON)?[0].0;
+    Ok(winner)
+}
+
+fn first_wins(simulation: Simulation) -> Result<(), Error> {
+    let winner = first_come(simulation)?;
+    assert_eq!(winner, 1, "the first does not win");
+    Ok(())
+}
+
+/// A fault that depends on what arrives first is found, its schedule is made small, and both run again as they did.
+#[test]
+fn a_fault_of_the_order_has_a_minimal_schedule() {
+    let failure = simulation::find(0..100, first_wins).expect("some seed has another order");
+    assert!(failure.repeats && failure.decided > 20, "{failure}");
+    assert!((1..=2).contains(&failure.decisions.0.len()), "{failure}");
+    assert!(failure.fault.contains("the first does not win"), "{failure}");
+    assert_eq!(simulation::find([failure.seed], first_wins), Some(failure.clone()));
+    // By hand: the small one fails, and it only, and each time in the same way.
+    let small = || Simulation::new(failure.seed).decisions(failure.decisions.clone());
+    let winner = first_come(small()).unwrap();
+    assert_ne!(winner, 1);
+    assert_eq!(first_come(small()).unwrap(), winner);
+    for left_out in 0..failure.decisions.0.len() {
+        let mut fewer = failure.decisions.clone();
+        fewer.0.remove(left_out);
+        assert_eq!(first_come(Simulation::new(failure.seed).decisions(fewer)).unwrap(), 1);
+    }
+    let panic = |call: &(dyn Fn() + std::panic::RefUnwindSafe)| {
+        *catch_unwind(call).expect_err("it fails").downcast::<String>().expect("with a text")
+    };
+    let lines = failure.decisions.to_string();
+    assert_eq!(panic(&|| simulation::replay(failure.seed, &lines, first_wins)), failure.small_fault);
+    let report = panic(&|| simulation::check(0..100, first_wins));
+    assert_eq!(report, failure.to_string());
+    for text in [&failure.fault, &format!("seed {}", failure.seed), &failure.decisions.0[0].to_string()] {
+        assert!(report.contains(text), "{report}");
+    }
+    assert_eq!(
+        panic(&|| simulation::replay(0, "worker 1: sings", |_| Ok(()))).split(':').next(),
+        Some("no decision of a schedule")
+    );
+    // What is right passes.
+    simulation::check(0..20, |simulation| first_come(simulation).map(drop));
+    simulation::replay(failure.seed, "", first_wins);
+}
+
+/// A list of decisions is the run that made it; also if there was more than one engine.
+#[test]
+fn a_list_of_decisions_is_the_run() {
+    for seed in 0..10 {
+        let mut traces = Vec::new();
+        let mut twice = |simulation: Simulation| {
+            for _ in 0..2 {
+                traces.push(by(simulation.clone()));
+            }
+            Err::<(), _>("only to see the decisions")
+        };
+        let failure = simulation::find([seed], &mut twice).expect("it always fails");
+        assert!(failure.repeats && failure.decisions.0.is_empty(), "{failure}");
+        // The first run, the second one, and the one without decisions; two engines each.
+        let [a, b, c, d, e, f] = traces[..] else { panic!("{} engines", traces.len()) };
+        assert!((a, b) == (c, d) && a == b && e == f && a != e, "seed {seed}: {traces:?}");
+    }
+}
+
+fn by(simulation: Simulation) -> u64 {
+    let engine = simulation.workers(3).start().unwrap();
+    let (_, (mut input, mut counts)) = engine
+        .install("counts", |scope| {
+            let (input, data) = scope.input::<u64>();
+            (input, data.map(|n| n % 7).count().subscribe())
+        })
+        .unwrap();
+    for round in 0..20 {
+        (0..20).for_each(|n| input.insert(round * n).unwrap());
+        input.advance_to(round + 1).unwrap();
+        engine.step();
+    }
+    counts.wait_past(&19, SOON).unwrap();
+    engine.trace()
 }

@@ -11,6 +11,8 @@ mod check;
 mod generate;
 #[path = "../../tests/oracle/naive.rs"]
 mod naive;
+#[path = "../../tests/oracle/own.rs"]
+mod own;
 #[path = "../../tests/oracle/program.rs"]
 mod program;
 #[path = "../../tests/oracle/rng.rs"]

@@ -112,14 +112,17 @@ impl Engine {
         Engine::simulate(config, seed, None)
     }
 
-    /// As `start_simulated`; a schedule chooses how the workers are stepped.
+    /// As `start_simulated`; a schedule, rather than the seed, chooses what is delivered, and how the workers are stepped.
     pub(crate) fn simulate(
         config: Config,
         seed: u64,
         schedule: Option<Rc<RefCell<Schedule>>>,
     ) -> Result<(Engine, Vec<HostedWorker>), Error> {
         let none = vec![None; config.check()?.len()];
-        let ends = fabric::simulation::<Envelope, ProgressEntry>(none.len(), seed);
+        let ends = match &schedule {
+            Some(schedule) => fabric::scheduled::<Envelope, ProgressEntry>(none.len(), schedule.clone()),
+            None => fabric::simulation(none.len(), seed),
+        };
         let shared = prepare(&config, &none, Clock::simulated(), ends[0].unparkers())?;
         let engine = unique();
         let workers = ends.into_iter().enumerate().map(|(index, end)| {

@@ -4,11 +4,18 @@
 //! ```text
 //! seed ─┬─ fabric: what arrives when, FIFO per sender and no more
 //!       ├─ schedule: which worker steps, how much of a step it does, when it merges     ─▶ one run, repeated bit for bit
-//!       └─ clock: a step takes a microsecond; when nothing is left to do, time goes on to the deadline waited for
+//!       └─ clock: a step takes some microseconds; when nothing is left to do, time goes on to the deadline waited for
 //! ```
 //! Whatever a simulation does may happen on threads; most of it does not in a test's lifetime. No clock of the system is
-//! read. Cost: that of the steps; a wait for what never comes takes no time.
+//! read. Cost: that of the steps; a wait for what never comes takes no time. Next stop: `check`, which runs many and makes
+//! the schedule of one that fails small.
 #![forbid(unsafe_code)]
+
+mod check;
+mod minimize;
+
+pub use crate::runtime::{Choice, Decision, Decisions, Freight, Lane, Merging, NoDecision, Place};
+pub use check::{Failure, check, find, replay};
 
 use super::config::Config;
 use super::engine::Engine;
@@ -16,58 +23,49 @@ use super::error::Error;
 use super::hosted::HostedWorker;
 use super::metrics::Report;
 use super::waiting;
-use crate::runtime::Schedule;
+use crate::runtime::{Schedule, Tape};
+use crate::sync::Mutex;
 use crate::trace::MergePolicy;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a simulation is run.
-///
-/// A service's dataflow is checked against an oracle of one's own, under as many seeds as one likes; one that fails, fails
-/// again:
+/// How a simulation is run. What a seed chooses, and how a service is checked under many: [`check`].
 ///
 /// ```
-/// use kpg::simulation::Simulation;
-/// use std::collections::BTreeMap;
-/// use std::time::Duration;
-///
-/// for seed in 0..20 {
-///     let engine = Simulation::new(seed).workers(3).start()?;
-///     // The service: how many orders each customer has open.
-///     let (_query, (mut orders, mut counts)) = engine.install("open orders", |scope| {
-///         let (input, orders) = scope.input::<(u32, u64)>();
-///         (input, orders.map(|(customer, _)| customer).count().subscribe())
-///     })?;
-///     // The oracle, fed alike, and what has been heard of the service, summed up.
-///     let (mut oracle, mut heard) = (BTreeMap::new(), BTreeMap::new());
-///     for round in 0..10 {
-///         orders.insert((round as u32 % 4, round))?;
-///         *oracle.entry(round as u32 % 4).or_insert(0) += 1;
-///         orders.advance_to(round + 1)?;
-///         for ((customer, count), _time, diff) in counts.wait_past(&round, Duration::from_secs(1))? {
-///             if diff > 0 { heard.insert(customer, count) } else { None };
-///         }
-///         assert_eq!(heard, oracle, "seed {seed}, round {round}");
-///     }
-/// }
+/// # use kpg::simulation::Simulation;
+/// # use std::time::Duration;
+/// let engine = Simulation::new(7).workers(3).start()?;
+/// let (_query, (mut input, mut counts)) = engine.install("counts", |scope| {
+///     let (input, words) = scope.input::<u32>();
+///     (input, words.count().subscribe())
+/// })?;
+/// input.insert(5)?;
+/// input.advance_to(1)?;
+/// assert_eq!(counts.wait_past(&0, Duration::from_secs(1))?, [((5, 1), 0, 1)]);
 /// # Ok::<(), kpg::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Simulation {
     seed: u64,
-    config: Config,
+    config: Option<Config>,
     workers: Option<usize>,
+    decisions: Option<Arc<Decisions>>,
+    tape: Option<Arc<Mutex<Tape>>>,
 }
 
 impl Simulation {
     /// A simulation of two workers that merge as the seed says.
     pub fn new(seed: u64) -> Self {
-        let policies = [MergePolicy::default(), MergePolicy::lazy(), MergePolicy::eager()];
-        let policy = policies[Schedule::new(!seed).below(policies.len())];
-        Simulation { seed, config: Config::default().workers(2).merge_policy(policy), workers: None }
+        Simulation { seed, config: None, workers: None, decisions: None, tape: None }
+    }
+
+    /// Its seed, from which a test may take its data as well.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Number of workers, at least 1.
@@ -79,7 +77,15 @@ impl Simulation {
     /// What else an engine is told: caps, the merge policy, the greatest quantum, the number of workers, if
     /// [`Simulation::workers`] does not say.
     pub fn config(mut self, config: Config) -> Self {
-        self.config = config;
+        self.config = Some(config);
+        self
+    }
+
+    /// Runs by a list of decisions rather than by what the seed would choose. The list of a run gives that run again.
+    /// One from which some were taken gives a run that is the ordinary there: workers step in turn, all that is on its way
+    /// arrives, steps are not cut short, last a microsecond, and merge when they have nothing else to do.
+    pub fn decisions(mut self, decisions: Decisions) -> Self {
+        self.decisions = Some(Arc::new(decisions));
         self
     }
 
@@ -88,9 +94,22 @@ impl Simulation {
     /// # Errors
     /// A configuration that cannot be run.
     pub fn start(self) -> Result<Simulated, Error> {
-        let Simulation { seed, config, workers } = self;
+        let Simulation { seed, config, workers, decisions, tape } = self;
+        let schedule = decisions.map_or_else(|| Schedule::new(seed), |decisions| Schedule::by(&decisions));
+        let mut schedule = match tape {
+            Some(tape) => schedule.kept_on(tape),
+            None => schedule,
+        };
+        let config = config.unwrap_or_else(|| {
+            let policy = match schedule.merging(seed) {
+                None => MergePolicy::default(),
+                Some(Merging::Lazy) => MergePolicy::lazy(),
+                Some(Merging::Eager) => MergePolicy::eager(),
+            };
+            Config::default().workers(2).merge_policy(policy)
+        });
         let config = workers.into_iter().fold(config, Config::workers);
-        let schedule = Rc::new(RefCell::new(Schedule::new(seed)));
+        let schedule = Rc::new(RefCell::new(schedule));
         let (engine, workers) = Engine::simulate(config, seed, Some(schedule.clone()))?;
         let start = engine.clock().now();
         Ok(Simulated { engine, workers, schedule, start })

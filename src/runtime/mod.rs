@@ -5,6 +5,7 @@
 mod clock;
 #[cfg(not(loom))]
 mod commands;
+mod decision;
 pub mod fabric;
 #[cfg(not(loom))]
 mod message;
@@ -12,7 +13,6 @@ mod message;
 mod protocol;
 #[cfg(not(loom))]
 mod query;
-#[cfg(not(loom))]
 mod schedule;
 pub mod topology;
 #[cfg(not(loom))]
@@ -22,11 +22,11 @@ mod worker;
 pub use clock::Clock;
 #[cfg(not(loom))]
 pub use commands::{AtRest, Command, CommandLog, Install};
+pub use decision::{Choice, Decision, Decisions, Freight, Lane, Merging, NoDecision, Place};
 #[cfg(not(loom))]
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 #[cfg(not(loom))]
 pub use query::{Ending, Failure, Lag, Query, Wake};
-#[cfg(not(loom))]
-pub use schedule::Schedule;
+pub use schedule::{Schedule, Tape, Waiting};
 #[cfg(not(loom))]
 pub use worker::{Local, Mailbox, Poke, Round, Runnable, Setup, Worker};

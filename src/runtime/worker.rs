@@ -28,7 +28,7 @@ use std::time::Duration;
 /// Most messages that one step takes from the fabric, so that a flood doesn't starve the dataflows.
 const RECEIVE_LIMIT: usize = 1024;
 
-/// How long a step takes by a simulation's clock.
+/// How long a step takes by a simulation's clock, where no schedule says.
 const SIMULATED_STEP: Duration = Duration::from_micros(1);
 
 /// How other threads reach a worker: a list of nodes to activate, and its parker.
@@ -273,12 +273,15 @@ impl Worker {
             return false;
         }
         let _arena = self.local.arena.enter();
-        self.local.clock.pass(SIMULATED_STEP);
+        let mut lasts = SIMULATED_STEP;
         if let Some(schedule) = &self.schedule {
             let mut schedule = schedule.borrow_mut();
-            self.local.quantum.set(schedule.quantum(self.quantum));
-            schedule.note(("step", self.local.index, self.local.quantum.get()));
+            let fuel;
+            (fuel, lasts) = schedule.begin(self.local.index, self.quantum);
+            self.local.quantum.set(fuel);
+            schedule.note(("step", self.local.index, fuel, lasts));
         }
+        self.local.clock.pass(lasts);
         self.local.stepping.set(true);
         let mut busy = self.execute_commands();
         if !self.stopped {
@@ -507,9 +510,8 @@ impl Worker {
 
     fn merge_on(&mut self) -> bool {
         if let Some(schedule) = self.schedule.as_ref().filter(|_| !self.local.mergers.borrow().is_empty())
-            && schedule.borrow_mut().below(2) == 0
+            && schedule.borrow_mut().rests(self.local.index)
         {
-            // As if others had needed the core.
             return true;
         }
         let Some(id) = self.local.mergers.borrow_mut().pop() else { return false };

@@ -1,9 +1,10 @@
-//! A program's dataflow as the engine's.
+//! A program's dataflow as the engine's. Next stop: `own`, the operators that are written here.
 //!
 //! Each operator's output is a [`Built`]: a collection, its arrangement once someone asks for it (shared by all who do),
 //! or a view of one. Loops go from one time type to the next by [`Nested`]; two deep at most.
 
-use super::program::{D, How, JoinFn, Loop, Op, Pred, Reducer};
+use super::own;
+use super::program::{D, DOMAIN, Fun, How, JoinFn, Loop, Op, Pred, Reducer};
 use kpg::operators::{ArrangedByKey, Imported, Variable as EngineVariable};
 use kpg::prelude::*;
 use kpg::trace::OrdBatch;
@@ -21,6 +22,7 @@ trait View<'s, T: Timestamp> {
     fn join_left(&self, right: &Arr<'s, T>, f: JoinFn) -> Bag<'s, T>;
     fn reduce(&self, f: Reducer) -> Arr<'s, T>;
     fn flatten(&self) -> Bag<'s, T>;
+    fn flat_map(&self, f: Fun, g: Fun) -> Bag<'s, T>;
 }
 
 /// A view that joins on either side.
@@ -57,6 +59,9 @@ macro_rules! view {
             }
             fn flatten(&self) -> Bag<'s, T> {
                 self.0.as_collection(|k, v| (k, v))
+            }
+            fn flat_map(&self, f: Fun, g: Fun) -> Bag<'s, T> {
+                self.0.flat_map_ref(move |k, v| [f.apply((k, v)), g.apply((k, v))])
             }
         }
     };
@@ -314,6 +319,7 @@ pub fn build_op<'s, T: Nested>(
             of(a).explode(move |d| [(f.apply(d), factors[d.0 as usize % 3]), (d, factors[d.1 as usize % 3])])
         }
         Op::Consolidate(a) => of(a).consolidate(),
+        Op::Inspect(a) => of(a).inspect(|(k, v), _, r| assert!(k < DOMAIN && v < DOMAIN && r != 0, "({k}, {v}), {r}")),
         Op::Delay { of: a, .. } => {
             let delay = delay.clone();
             of(a).delay(move |t| delay(t))
@@ -321,6 +327,9 @@ pub fn build_op<'s, T: Nested>(
         Op::ViewFilter(a, p) => return T::filter(&built[*a], *p),
         Op::ViewNegate(a) => return T::negate(&built[*a]),
         Op::Flatten(a) => built[*a].view().flatten(),
+        Op::FlatMapRef(a, f, g) => built[*a].view().flat_map(*f, *g),
+        Op::Notified(a) => own::notified(&of(a)),
+        Op::Difference(a, b) => own::difference(&of(a), &of(b)),
         Op::Join(a, b, f, how) => {
             let f = *f;
             match how {
@@ -329,6 +338,7 @@ pub fn build_op<'s, T: Nested>(
                 How::Core => join_views(&built[*a].arranged(), &built[*b].arranged(), f, false),
                 How::ViewRight => built[*b].view().join_right(&built[*a].arranged(), f),
                 How::ViewLeft => built[*a].view().join_left(&built[*b].arranged(), f),
+                How::Own => own::join(&built[*a].arranged(), &built[*b].arranged(), f),
             }
         }
         Op::Semijoin(a, b) => of(a).semijoin(&of(b).map(|(k, _)| k)),
@@ -336,6 +346,12 @@ pub fn build_op<'s, T: Nested>(
         Op::Reduce(a, f) => return Built::arrangement(built[*a].view().reduce(*f)),
         Op::Count(a) => of(a).count().map(|(d, count)| super::naive::counted(d, count)),
         Op::Distinct(a) => of(a).distinct(),
+        Op::CountByReduce(a) => of(a).arrange_by_self().count_arranged().as_collection(super::naive::counted),
+        Op::DistinctByReduce(a) => {
+            let counts = of(a).arrange_by_self();
+            let once = counts.threshold_arranged("distinct", |_, count| i64::from(count > 0));
+            once.as_collection(|datum, ()| datum)
+        }
         Op::Threshold(a, level) => {
             let level = *level;
             of(a).threshold(move |_, count| level.apply(count))

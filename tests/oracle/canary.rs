@@ -5,6 +5,57 @@ use super::naive::Mutant;
 use super::run::run;
 use std::time::Duration;
 
+/// All operators, by [`super::program::Op::name`].
+pub const OPERATORS: [&str; 41] = [
+    "input",
+    "constant",
+    "import",
+    "import of a stream",
+    "enter",
+    "enter_at",
+    "enter of an arrangement",
+    "variable",
+    "variable, eager",
+    "variable of a source",
+    "map",
+    "flat_map",
+    "filter",
+    "negate",
+    "concat",
+    "explode",
+    "consolidate",
+    "inspect",
+    "delay",
+    "filter of an arrangement",
+    "negate of an arrangement",
+    "as_collection",
+    "flat_map_ref",
+    "own unary with notifications",
+    "own binary",
+    "join",
+    "join_arranged",
+    "join_core",
+    "join_core of a view, right",
+    "join_core of a view, left",
+    "own binary with cursors",
+    "semijoin",
+    "antijoin",
+    "reduce",
+    "count",
+    "distinct",
+    "count_arranged",
+    "threshold_arranged",
+    "threshold",
+    "iterate",
+    "iterative",
+];
+
+/// Of each operator: that the evaluator loses a datum of it.
+#[test]
+fn an_operator_that_loses_a_datum_is_noticed() {
+    OPERATORS.into_iter().for_each(|name| is_noticed(Mutant::Loses(name)));
+}
+
 fn is_noticed(mutant: Mutant) {
     for seed in 0..400 {
         let program = program(seed, Shape { dimensions: 1 + seed as usize % 2, workers: 1, simulated: true });
@@ -33,5 +84,6 @@ canaries! {
     a_loop_that_stops_early_is_noticed: Mutant::LoopStopsEarly;
     a_delay_that_does_nothing_is_noticed: Mutant::DelayForgets;
     an_import_that_forgets_a_datum_is_noticed: Mutant::ImportForgets((1, 1));
+    a_stream_that_has_a_history_is_noticed: Mutant::StreamHasHistory;
     a_negate_that_does_nothing_is_noticed: Mutant::NegateForgets;
 }

@@ -32,7 +32,7 @@ pub fn program(seed: u64, shape: Shape) -> Program {
 /// The program that bytes choose, simulated; nothing if they choose none that is modest.
 pub fn program_of(bytes: &[u8]) -> Option<Program> {
     let mut rng = Rng::of(bytes);
-    let shape = Shape { dimensions: rng.range(1, 2), workers: rng.range(1, 3), simulated: true };
+    let shape = Shape { dimensions: rng.range(1, 2), workers: rng.range(1, 4), simulated: true };
     let seed = rng.next();
     (0..4).map(|attempt| draft(&mut rng, shape, seed, 3 * attempt)).find(|program| is_modest(program).is_ok())
 }
@@ -68,9 +68,11 @@ fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
     let long = rng.chance(10);
     let size = if dimensions == 1 { rng.range(2, if long { 40 } else { 10 }) } else { rng.range(2, 5) } as u64;
     let most = 12usize.saturating_sub(smaller).max(1);
-    let mut flows = vec![first_flow(rng, most)];
+    // A stream is published where times are totally ordered.
+    let streams = dimensions == 1;
+    let mut flows = vec![first_flow(rng, most, streams)];
     for _ in 0..rng.below(4) {
-        let flow = later_flow(rng, &flows, most / 2 + 1);
+        let flow = later_flow(rng, &flows, most / 2 + 1, streams);
         flows.push(flow);
     }
     let mut program = Program {
@@ -88,7 +90,7 @@ fn draft(rng: &mut Rng, shape: Shape, seed: u64, smaller: usize) -> Program {
     program
 }
 
-fn first_flow(rng: &mut Rng, most: usize) -> Flow {
+fn first_flow(rng: &mut Rng, most: usize, streams: bool) -> Flow {
     let mut flow = Flow { inputs: rng.range(1, 3), ..Flow::default() };
     flow.ops.extend((0..flow.inputs).map(Op::Input));
     if rng.chance(10) {
@@ -96,11 +98,11 @@ fn first_flow(rng: &mut Rng, most: usize) -> Flow {
         flow.ops.push(Op::Constant((0..count).map(|_| datum(rng)).collect()));
     }
     grow(rng, &mut flow.ops, most, 0, true);
-    finish(rng, &mut flow);
+    finish(rng, &mut flow, streams);
     flow
 }
 
-fn later_flow(rng: &mut Rng, flows: &[Flow], most: usize) -> Flow {
+fn later_flow(rng: &mut Rng, flows: &[Flow], most: usize, streams: bool) -> Flow {
     let mut flow = Flow { inputs: rng.below(2), ..Flow::default() };
     flow.ops.extend((0..flow.inputs).map(Op::Input));
     let published: Vec<_> =
@@ -109,16 +111,25 @@ fn later_flow(rng: &mut Rng, flows: &[Flow], most: usize) -> Flow {
         let (flow_index, op) = *rng.pick(&published);
         flow.ops.push(Op::Import { flow: flow_index, op });
     }
+    let published: Vec<_> =
+        flows.iter().enumerate().flat_map(|(flow, f)| f.streams.iter().map(move |op| (flow, *op))).collect();
+    if !published.is_empty() && rng.chance(40) {
+        let (flow_index, op) = *rng.pick(&published);
+        flow.ops.push(Op::ImportStream { flow: flow_index, op });
+    }
     grow(rng, &mut flow.ops, most, 0, true);
-    finish(rng, &mut flow);
+    finish(rng, &mut flow, streams);
     flow
 }
 
-fn finish(rng: &mut Rng, flow: &mut Flow) {
+fn finish(rng: &mut Rng, flow: &mut Flow, streams: bool) {
     let count = flow.ops.len();
     flow.outputs.push(count - 1);
     flow.outputs.extend((0..rng.below(3)).map(|_| rng.below(count)));
     flow.publishes = (0..rng.range(1, 2)).map(|_| rng.below(count)).collect();
+    if streams && rng.chance(40) {
+        flow.streams.push(rng.below(count));
+    }
     for list in [&mut flow.outputs, &mut flow.publishes] {
         list.sort();
         list.dedup();
@@ -154,7 +165,7 @@ fn join_fn(rng: &mut Rng) -> JoinFn {
 }
 
 fn how(rng: &mut Rng) -> How {
-    *rng.pick(&[How::Collections, How::Arranged, How::Core, How::Core, How::ViewRight, How::ViewLeft])
+    *rng.pick(&[How::Collections, How::Arranged, How::Core, How::Core, How::ViewRight, How::ViewLeft, How::Own])
 }
 
 fn reducer(rng: &mut Rng) -> Reducer {
@@ -169,7 +180,7 @@ fn grow(rng: &mut Rng, ops: &mut Vec<Op>, most: usize, depth: usize, outermost: 
         let len = ops.len();
         let any = |rng: &mut Rng| if rng.chance(40) { len - 1 } else { rng.below(len) };
         let a = any(rng);
-        let next = match rng.below(if depth < 2 { 24 } else { 21 }) {
+        let next = match rng.below(if depth < 2 { 29 } else { 26 }) {
             0 => Op::Map(a, fun(rng)),
             1 => Op::FlatMap(a, fun(rng), fun(rng)),
             2 => Op::Filter(a, pred(rng)),
@@ -190,6 +201,11 @@ fn grow(rng: &mut Rng, ops: &mut Vec<Op>, most: usize, depth: usize, outermost: 
                 let level = [Level::Modulo(2), Level::Modulo(3), Level::AtMost(1), Level::Absolute, Level::Negative];
                 Op::Threshold(a, *rng.pick(&level))
             }
+            21 => Op::FlatMapRef(a, fun(rng), fun(rng)),
+            22 => Op::Notified(a),
+            23 => Op::Difference(a, any(rng)),
+            24 => rng.pick(&[Op::CountByReduce(a), Op::DistinctByReduce(a)]).clone(),
+            25 => Op::Inspect(a),
             _ => make_loop(rng, ops, most.min(6), depth),
         };
         ops.push(next);
@@ -306,14 +322,11 @@ fn events(rng: &mut Rng, program: &Program, most: usize) -> Vec<(usize, Event)> 
     let mut out = vec![(0, Event::Install(0))];
     let mut sessions: Vec<Session> = Vec::new();
     let mut past: Vec<(usize, usize, D, i64)> = Vec::new();
+    // Flows are installed in their order; which of them were not retired since, and so what a retirement does.
     let mut installed = 1;
-    let open = |rng: &mut Rng, sessions: &mut Vec<Session>, flow: usize| {
-        for input in 0..program.flows[flow].inputs {
-            let pace = *rng.pick(&[(15, 1), (15, 2), (5, 1), (40, 3), (60, program.size)]);
-            sessions.push(Session { flow, input, session: 0, time: (0, 0), open: true, pace });
-        }
-    };
-    open(rng, &mut sessions, 0);
+    let mut live = vec![false; program.flows.len()];
+    live[0] = true;
+    open(rng, program, 0, &mut sessions);
     let length = rng.range(5, most);
     let skip = rng.range(1, 40);
     for _ in 0..length {
@@ -321,25 +334,30 @@ fn events(rng: &mut Rng, program: &Program, most: usize) -> Vec<(usize, Event)> 
             out.push((0, Event::Step(rng.range(1, 30))));
         }
         if installed < program.flows.len() && rng.chance(12) {
-            open(rng, &mut sessions, installed);
-            out.push((installed, Event::Install(installed)));
             installed += 1;
+            install(rng, program, &mut live, installed - 1, &mut sessions, &mut out);
         }
         match rng.below(100) {
             0..=3 => out.push((rng.below(installed), Event::Poll)),
             4..=9 => out.push((rng.below(installed), Event::Wait)),
             10..=12 => out.push((rng.below(installed), Event::Snapshot)),
-            13 if installed > 1 => {
-                let flow = rng.range(1, installed - 1);
-                out.push((flow, Event::Retire(flow)));
+            13 | 14 if installed > 1 => {
+                let flow = rng.below(installed);
+                let cascade = rng.chance(30);
+                out.push((flow, if cascade { Event::RetireCascade(flow) } else { Event::Retire(flow) }));
+                retire(program, &mut live, flow, cascade);
+                sessions.retain(|session| live[session.flow]);
             }
+            15..=17 if live[..installed].contains(&false) => {
+                let flow = live.iter().position(|live| !live).expect("just seen");
+                install(rng, program, &mut live, flow, &mut sessions, &mut out);
+            }
+            _ if sessions.is_empty() => {}
             _ => session_event(rng, program, &mut sessions, &mut past, &mut out),
         }
     }
-    while installed < program.flows.len() {
-        open(rng, &mut sessions, installed);
-        out.push((installed, Event::Install(installed)));
-        installed += 1;
+    for flow in installed..program.flows.len() {
+        install(rng, program, &mut live, flow, &mut sessions, &mut out);
     }
     let end = (program.size + 8, if program.dimensions == 1 { 0 } else { program.size + 8 });
     let close = rng.chance(50);
@@ -355,6 +373,39 @@ fn events(rng: &mut Rng, program: &Program, most: usize) -> Vec<(usize, Event)> 
         }
     }
     out
+}
+
+fn open(rng: &mut Rng, program: &Program, flow: usize, sessions: &mut Vec<Session>) {
+    for input in 0..program.flows[flow].inputs {
+        let pace = *rng.pick(&[(15, 1), (15, 2), (5, 1), (40, 3), (60, program.size)]);
+        sessions.push(Session { flow, input, session: 0, time: (0, 0), open: true, pace });
+    }
+}
+
+/// Installs a flow that is not there, if all that it imports from is.
+fn install(
+    rng: &mut Rng,
+    program: &Program,
+    live: &mut [bool],
+    flow: usize,
+    sessions: &mut Vec<Session>,
+    out: &mut Vec<(usize, Event)>,
+) {
+    out.push((flow, Event::Install(flow)));
+    if !live[flow] && program.flows[flow].sources().all(|source| live[source]) {
+        live[flow] = true;
+        open(rng, program, flow, sessions);
+    }
+}
+
+/// What a retirement does: nothing to a flow that others import from, unless those end as well.
+fn retire(program: &Program, live: &mut [bool], flow: usize, cascade: bool) {
+    let importers: Vec<_> =
+        (0..live.len()).filter(|o| live[*o] && program.flows[*o].sources().any(|s| s == flow)).collect();
+    if live[flow] && (cascade || importers.is_empty()) {
+        live[flow] = false;
+        importers.into_iter().for_each(|importer| retire(program, live, importer, true));
+    }
 }
 
 fn session_event(

@@ -3,6 +3,7 @@
 //! ```text
 //! value(op, t) = operator applied to value(operands, t)          a function of accumulations, whatever came before
 //! delay:         value(operand, the latest time that f takes to t or before)
+//! stream:        value(what is published, t) less value(what is published, the first time), unless that is the least one
 //! loop:          round 0: variable = source; round r+1: variable = fed back of r + what its source gained in r+1;
 //!                until nothing changes; then the value of what leaves
 //! ```
@@ -33,6 +34,9 @@ pub enum Mutant {
     DelayForgets,
     ImportForgets(D),
     NegateForgets,
+    StreamHasHistory,
+    /// The operator of this name loses its least datum.
+    Loses(&'static str),
 }
 
 const MOST_DATA: usize = 64;
@@ -113,6 +117,13 @@ impl<'p> Naive<'p> {
         Naive { program, inputs, firsts, known: HashMap::new(), mutant: None }
     }
 
+    /// A flow is installed, for the first time or again: its inputs are empty.
+    pub fn start(&mut self, flow: usize, first: Time) {
+        self.firsts[flow] = Some(first);
+        self.inputs[flow].iter_mut().for_each(Updates::clear);
+        self.known.retain(|(other, _, _), _| *other != flow);
+    }
+
     /// Notes an update.
     pub fn update(&mut self, flow: usize, input: usize, datum: D, time: Time, diff: i64) {
         self.inputs[flow][input].push((datum, time, diff));
@@ -148,7 +159,13 @@ impl<'p> Naive<'p> {
                 }
                 bag
             }
-            Op::Input(_) | Op::Constant(_) | Op::Import { .. } => Bag::new(),
+            Op::ImportStream { flow, op } if started => {
+                let now = self.value(*flow, *op, time)?;
+                let whole = first == (0, 0) || self.mutant == Some(Mutant::StreamHasHistory);
+                let then = if whole { Rc::default() } else { self.value(*flow, *op, first)? };
+                sum([(&*now, 1), (&*then, -1)])
+            }
+            Op::Input(_) | Op::Constant(_) | Op::Import { .. } | Op::ImportStream { .. } => Bag::new(),
             Op::Delay { of, add, round } => match undelayed(time, program.dimensions, *add, *round) {
                 Some(_) if self.mutant == Some(Mutant::DelayForgets) => (*self.value(flow, *of, time)?).clone(),
                 Some(earlier) => (*self.value(flow, *of, earlier)?).clone(),
@@ -169,10 +186,18 @@ impl<'p> Naive<'p> {
                 apply(op, &|of| values[&of].clone(), self.mutant)
             }
         };
-        let bag = Rc::new(small(bag)?);
+        let bag = Rc::new(small(lessened(&ops[op], bag, self.mutant))?);
         self.known.insert((flow, op, time), bag.clone());
         Ok(bag)
     }
+}
+
+/// What a mutant leaves of an operator's value.
+fn lessened(op: &Op, mut bag: Bag, mutant: Option<Mutant>) -> Bag {
+    if mutant == Some(Mutant::Loses(op.name())) {
+        bag.pop_first();
+    }
+    bag
 }
 
 /// What a loop takes from the scope around it.
@@ -187,12 +212,11 @@ pub fn entered(spec: &Loop) -> Vec<usize> {
 /// What an operator reads of its own scope.
 pub fn operands(op: &Op) -> Vec<usize> {
     match op {
-        Op::Input(_) | Op::Constant(_) | Op::Import { .. } | Op::Enter(_) | Op::EnterAt(..) | Op::EnterArranged(_) => {
-            Vec::new()
-        }
+        Op::Input(_) | Op::Constant(_) | Op::Import { .. } | Op::ImportStream { .. } => Vec::new(),
+        Op::Enter(_) | Op::EnterAt(..) | Op::EnterArranged(_) => Vec::new(),
         Op::Variable { source, .. } => source.iter().copied().collect(),
         Op::Concat(of) => of.clone(),
-        Op::Join(a, b, ..) | Op::Semijoin(a, b) | Op::Antijoin(a, b) => vec![*a, *b],
+        Op::Join(a, b, ..) | Op::Semijoin(a, b) | Op::Antijoin(a, b) | Op::Difference(a, b) => vec![*a, *b],
         Op::Delay { of, .. } => vec![*of],
         Op::Map(a, _)
         | Op::FlatMap(a, ..)
@@ -200,6 +224,11 @@ pub fn operands(op: &Op) -> Vec<usize> {
         | Op::Negate(a)
         | Op::Explode(a, ..)
         | Op::Consolidate(a)
+        | Op::Inspect(a)
+        | Op::FlatMapRef(a, ..)
+        | Op::Notified(a)
+        | Op::CountByReduce(a)
+        | Op::DistinctByReduce(a)
         | Op::ViewFilter(a, _)
         | Op::ViewNegate(a)
         | Op::Flatten(a)
@@ -215,7 +244,7 @@ pub fn operands(op: &Op) -> Vec<usize> {
 fn apply(op: &Op, of: &dyn Fn(usize) -> Rc<Bag>, mutant: Option<Mutant>) -> Bag {
     match op {
         Op::Map(a, f) => each(&of(*a), |d, r, out| out(f.apply(d), r)),
-        Op::FlatMap(a, f, g) => each(&of(*a), |d, r, out| {
+        Op::FlatMap(a, f, g) | Op::FlatMapRef(a, f, g) => each(&of(*a), |d, r, out| {
             out(f.apply(d), r);
             out(g.apply(d), r);
         }),
@@ -234,7 +263,8 @@ fn apply(op: &Op, of: &dyn Fn(usize) -> Rc<Bag>, mutant: Option<Mutant>) -> Bag 
             out(f.apply(d), r * factors[d.0 as usize % 3]);
             out(d, r * factors[d.1 as usize % 3]);
         }),
-        Op::Consolidate(a) | Op::Flatten(a) => (*of(*a)).clone(),
+        Op::Consolidate(a) | Op::Flatten(a) | Op::Inspect(a) | Op::Notified(a) => (*of(*a)).clone(),
+        Op::Difference(a, b) => sum([(&*of(*a), 1), (&*of(*b), -1)]),
         Op::Join(a, b, f, _) => {
             let (left, right, mut out) = (by_key(&of(*a)), by_key(&of(*b)), Bag::new());
             for (key, vals) in &left {
@@ -267,8 +297,8 @@ fn apply(op: &Op, of: &dyn Fn(usize) -> Rc<Bag>, mutant: Option<Mutant>) -> Bag 
             }
             out
         }
-        Op::Count(a) => each(&of(*a), |d, r, out| out(counted(d, r), 1)),
-        Op::Distinct(a) => each(&of(*a), |d, r, out| {
+        Op::Count(a) | Op::CountByReduce(a) => each(&of(*a), |d, r, out| out(counted(d, r), 1)),
+        Op::Distinct(a) | Op::DistinctByReduce(a) => each(&of(*a), |d, r, out| {
             if r > 0 || mutant == Some(Mutant::DistinctKeepsNegative) {
                 out(d, 1);
             }
@@ -317,6 +347,10 @@ fn run_loop(spec: &Loop, around: &dyn Fn(usize) -> Rc<Bag>, mutant: Option<Mutan
                 }
                 Op::Loop(inner) => Rc::new(run_loop(inner, &|of| values[of].clone(), mutant)?),
                 op => Rc::new(apply(op, &|of| values[of].clone(), mutant)),
+            };
+            let bag = match mutant {
+                Some(Mutant::Loses(_)) => Rc::new(lessened(op, (*bag).clone(), mutant)),
+                _ => bag,
             };
             if bag.len() > MOST_DATA || bag.values().any(|r| r.abs() > MOST_COUNT) {
                 return Err(Rejected);

@@ -95,6 +95,8 @@ pub enum How {
     ViewRight,
     /// `join_core`, the left side as whatever view it is.
     ViewLeft,
+    /// By an operator of the user's, with cursors.
+    Own,
 }
 
 /// Functions of the vals of a key.
@@ -154,12 +156,23 @@ pub enum Op {
     // Where data come from.
     Input(usize),
     Constant(Vec<D>),
-    Import { flow: usize, op: usize },
+    Import {
+        flow: usize,
+        op: usize,
+    },
+    /// Of a published stream: what changes after the first time.
+    ImportStream {
+        flow: usize,
+        op: usize,
+    },
     // Inside loops: of the scope around.
     Enter(usize),
     EnterAt(usize, u32),
     EnterArranged(usize),
-    Variable { source: Option<usize>, eager: bool },
+    Variable {
+        source: Option<usize>,
+        eager: bool,
+    },
     // Without state.
     Map(usize, Fun),
     FlatMap(usize, Fun, Fun),
@@ -168,11 +181,20 @@ pub enum Op {
     Concat(Vec<usize>),
     Explode(usize, Fun, [i64; 3]),
     Consolidate(usize),
-    Delay { of: usize, add: u64, round: u64 },
+    Inspect(usize),
+    Delay {
+        of: usize,
+        add: u64,
+        round: u64,
+    },
     // Views of arrangements.
     ViewFilter(usize, Pred),
     ViewNegate(usize),
     Flatten(usize),
+    FlatMapRef(usize, Fun, Fun),
+    // Of the user's own.
+    Notified(usize),
+    Difference(usize, usize),
     // With state.
     Join(usize, usize, JoinFn, How),
     Semijoin(usize, usize),
@@ -180,8 +202,59 @@ pub enum Op {
     Reduce(usize, Reducer),
     Count(usize),
     Distinct(usize),
+    CountByReduce(usize),
+    DistinctByReduce(usize),
     Threshold(usize, Level),
     Loop(Box<Loop>),
+}
+
+impl Op {
+    /// What it is, as coverage and mutants have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Input(_) => "input",
+            Op::Constant(_) => "constant",
+            Op::Import { .. } => "import",
+            Op::ImportStream { .. } => "import of a stream",
+            Op::Enter(_) => "enter",
+            Op::EnterAt(..) => "enter_at",
+            Op::EnterArranged(_) => "enter of an arrangement",
+            Op::Variable { source: None, .. } => "variable",
+            Op::Variable { eager: true, .. } => "variable, eager",
+            Op::Variable { .. } => "variable of a source",
+            Op::Map(..) => "map",
+            Op::FlatMap(..) => "flat_map",
+            Op::Filter(..) => "filter",
+            Op::Negate(_) => "negate",
+            Op::Concat(_) => "concat",
+            Op::Explode(..) => "explode",
+            Op::Consolidate(_) => "consolidate",
+            Op::Inspect(_) => "inspect",
+            Op::Delay { .. } => "delay",
+            Op::ViewFilter(..) => "filter of an arrangement",
+            Op::ViewNegate(_) => "negate of an arrangement",
+            Op::Flatten(_) => "as_collection",
+            Op::FlatMapRef(..) => "flat_map_ref",
+            Op::Notified(_) => "own unary with notifications",
+            Op::Difference(..) => "own binary",
+            Op::Join(.., How::Collections) => "join",
+            Op::Join(.., How::Arranged) => "join_arranged",
+            Op::Join(.., How::Core) => "join_core",
+            Op::Join(.., How::ViewRight) => "join_core of a view, right",
+            Op::Join(.., How::ViewLeft) => "join_core of a view, left",
+            Op::Join(.., How::Own) => "own binary with cursors",
+            Op::Semijoin(..) => "semijoin",
+            Op::Antijoin(..) => "antijoin",
+            Op::Reduce(..) => "reduce",
+            Op::Count(_) => "count",
+            Op::Distinct(_) => "distinct",
+            Op::CountByReduce(_) => "count_arranged",
+            Op::DistinctByReduce(_) => "threshold_arranged",
+            Op::Threshold(..) => "threshold",
+            Op::Loop(spec) if spec.iterate => "iterate",
+            Op::Loop(_) => "iterative",
+        }
+    }
 }
 
 /// A loop: its body, what its variables are set to, what leaves.
@@ -206,6 +279,18 @@ pub struct Flow {
     pub outputs: Vec<usize>,
     /// Arranged by key and published.
     pub publishes: Vec<usize>,
+    /// Published as streams; none, unless times are totally ordered.
+    pub streams: Vec<usize>,
+}
+
+impl Flow {
+    /// The flows that it imports from.
+    pub fn sources(&self) -> impl Iterator<Item = usize> {
+        self.ops.iter().filter_map(|op| match op {
+            Op::Import { flow, .. } | Op::ImportStream { flow, .. } => Some(*flow),
+            _ => None,
+        })
+    }
 }
 
 /// What is done while dataflows run.
@@ -243,7 +328,10 @@ pub enum Event {
     Wait,
     Snapshot,
     Install(usize),
+    /// Unless others import from it.
     Retire(usize),
+    /// With all that import from it.
+    RetireCascade(usize),
 }
 
 /// Dataflows, where they run, what is done to them.
@@ -292,7 +380,8 @@ impl fmt::Display for Program {
             ops(&mut text, &flow.ops, 4);
             writeln!(f, "  flow {index}, {} inputs:", flow.inputs)?;
             write!(f, "{text}")?;
-            writeln!(f, "    outputs {:?} publishes {:?}", flow.outputs, flow.publishes)?;
+            let Flow { outputs, publishes, streams, .. } = flow;
+            writeln!(f, "    outputs {outputs:?} publishes {publishes:?} streams {streams:?}")?;
         }
         for (flow, event) in &self.events {
             writeln!(f, "  on {flow}: {event:?}")?;

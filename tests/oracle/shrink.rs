@@ -96,7 +96,7 @@ fn must_stay(flow: usize, event: &Event) -> bool {
 /// An operator in place of another: what it reads, or nothing.
 fn simpler(op: &Op) -> Vec<Op> {
     match op {
-        Op::Input(_) | Op::Import { .. } => Vec::new(),
+        Op::Input(_) | Op::Import { .. } | Op::ImportStream { .. } => Vec::new(),
         Op::Constant(data) if data.is_empty() => Vec::new(),
         Op::Concat(one) if one.len() == 1 => Vec::new(),
         Op::Loop(spec) => {

@@ -19,7 +19,7 @@
 mod simulation;
 mod threads;
 
-pub use simulation::{SimFabric, simulation};
+pub use simulation::{SimFabric, scheduled, simulation};
 pub use threads::{ThreadFabric, threads};
 
 use crate::sync::Unparker;

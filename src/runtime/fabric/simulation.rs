@@ -1,16 +1,18 @@
 //! The fabric of a simulation: all workers on one thread, a seeded delivery that does whatever the promise permits.
 //!
 //! ```text
-//!   queues[from][to] = { messages: m3 m2 m1 ▶, entries: e2 e1 ▶ }     each receive takes a random prefix of each queue
+//!   queues[from][to] = { messages: m3 m2 m1 ▶, entries: e2 e1 ▶ }     each receive takes some prefix of each queue
 //! ```
 //!
-//! Messages and entries of one sender are separate queues, so either overtakes the other. A queue that is not empty may
-//! be refused [`REFUSALS`] times in a row and no more; so everything arrives. The same seed and the same calls give the
-//! same delivery.
+//! Messages and entries of one sender are separate queues, so either overtakes the other. How much is taken, and in which
+//! order, is the schedule's to say (`Schedule::arrivals`): a queue that is not empty is refused `REFUSALS` times in a row
+//! and no more; so everything arrives. The same schedule and the same calls give the same delivery.
 //!
 //! Cost: a receive looks at all queues to this worker. Next stop: the worker, which does not know the difference.
 #![forbid(unsafe_code)]
 
+use super::super::decision::Freight;
+use super::super::schedule::{Schedule, Waiting, lanes};
 use super::{Fabric, Incoming};
 use crate::sync::{Parker, Unparker};
 use std::cell::RefCell;
@@ -18,10 +20,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How often in a row a receive may take nothing from a queue that is not empty: enough that other queues are drained
-/// several times meanwhile.
-pub const REFUSALS: u32 = 6;
 
 struct Queue<I> {
     items: VecDeque<I>,
@@ -37,7 +35,7 @@ impl<I> Default for Queue<I> {
 /// All that is on its way.
 struct Net<M, P> {
     peers: usize,
-    random: u64,
+    schedule: Rc<RefCell<Schedule>>,
     /// By sender · peers + receiver: messages, then entries.
     messages: Vec<Queue<M>>,
     entries: Vec<Queue<Arc<P>>>,
@@ -56,10 +54,18 @@ pub struct SimFabric<M, P> {
 /// # Panics
 /// If `peers` is 0.
 pub fn simulation<M, P>(peers: usize, seed: u64) -> Vec<SimFabric<M, P>> {
+    scheduled(peers, Rc::new(RefCell::new(Schedule::new(seed))))
+}
+
+/// As [`simulation`]; the schedule is shared with those who choose the rest.
+///
+/// # Panics
+/// If `peers` is 0.
+pub fn scheduled<M, P>(peers: usize, schedule: Rc<RefCell<Schedule>>) -> Vec<SimFabric<M, P>> {
     assert!(peers > 0, "a fabric without workers");
     let net = Net {
         peers,
-        random: seed,
+        schedule,
         messages: (0..peers * peers).map(|_| Queue::default()).collect(),
         entries: (0..peers * peers).map(|_| Queue::default()).collect(),
     };
@@ -70,51 +76,34 @@ pub fn simulation<M, P>(peers: usize, seed: u64) -> Vec<SimFabric<M, P>> {
 }
 
 impl<M, P> Net<M, P> {
-    /// A number below `bound`, from splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
-    fn below(&mut self, bound: usize) -> usize {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) % bound as u64) as usize
-    }
-
-    /// How many of a queue's `len` items to deliver now; nothing, one, all and any number are all likely.
-    fn prefix(&mut self, len: usize, refused: u32) -> usize {
-        if len == 0 {
-            return 0;
-        }
-        match self.below(4) {
-            0 if refused < REFUSALS => 0,
-            0 | 1 => 1,
-            2 => len,
-            _ => 1 + self.below(len),
-        }
-    }
-
-    /// Moves random prefixes of the queues to worker `to`, in a random order of the queues, into `arrived`.
+    /// Moves prefixes of the queues to worker `to`, in the order of the schedule, into `arrived`.
     fn deliver(&mut self, to: usize, limit: usize, arrived: &mut Vec<Incoming<M, P>>) {
-        let mut order: Vec<(usize, bool)> = (0..self.peers).flat_map(|from| [(from, false), (from, true)]).collect();
-        for end in (1..order.len()).rev() {
-            let other = self.below(end + 1);
-            order.swap(end, other);
-        }
-        for (from, is_entry) in order {
-            let at = from * self.peers + to;
-            let (len, refused) = match is_entry {
-                true => (self.entries[at].items.len(), self.entries[at].refused),
-                false => (self.messages[at].items.len(), self.messages[at].refused),
+        let waiting = lanes(self.peers).map(|lane| {
+            let at = lane.from * self.peers + to;
+            let (count, refused) = match lane.freight {
+                Freight::Messages => (self.messages[at].items.len(), self.messages[at].refused),
+                Freight::Progress => (self.entries[at].items.len(), self.entries[at].refused),
             };
-            let count = self.prefix(len, refused).min(limit - arrived.len());
+            Waiting { lane, count, refused }
+        });
+        let waiting: Vec<_> = waiting.collect();
+        let arrivals = self.schedule.borrow_mut().arrivals(to, &waiting);
+        for (index, count) in arrivals {
+            let Waiting { lane, count: len, refused } = waiting[index];
+            let (from, at) = (lane.from, lane.from * self.peers + to);
+            let count = count.min(limit - arrived.len());
             let refused = if len > 0 && count == 0 { refused + 1 } else { 0 };
-            if is_entry {
-                self.entries[at].refused = refused;
-                let items = self.entries[at].items.drain(..count);
-                arrived.extend(items.map(|entry| Incoming::Progress { from, entry }));
-            } else {
-                self.messages[at].refused = refused;
-                let items = self.messages[at].items.drain(..count);
-                arrived.extend(items.map(|message| Incoming::Message { from, message }));
+            match lane.freight {
+                Freight::Messages => {
+                    self.messages[at].refused = refused;
+                    let items = self.messages[at].items.drain(..count);
+                    arrived.extend(items.map(|message| Incoming::Message { from, message }));
+                }
+                Freight::Progress => {
+                    self.entries[at].refused = refused;
+                    let items = self.entries[at].items.drain(..count);
+                    arrived.extend(items.map(|entry| Incoming::Progress { from, entry }));
+                }
             }
         }
     }
@@ -177,6 +166,7 @@ impl<M, P> Fabric<M, P> for SimFabric<M, P> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::schedule::REFUSALS;
     use super::*;
 
     /// Sends `count` of each kind from worker 1 to worker 0, then receives; returns the order of arrival.
