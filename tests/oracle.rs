@@ -39,6 +39,7 @@ mod shrink;
 
 use generate::Shape;
 use kpg::simulation;
+use naive::Mutant;
 use program::Program;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -63,9 +64,9 @@ fn check(program: &Program, patience: Duration) -> Result<(), String> {
 }
 
 /// The smallest schedule under which a simulated program fails.
-fn schedule_of(program: &Program) -> Option<String> {
+fn schedule_of(program: &Program, mutant: Option<Mutant>) -> Option<String> {
     let failure =
-        simulation::find(program.simulated, |simulation| run::run_in(program, None, PATIENCE[1], Some(simulation)));
+        simulation::find(program.simulated, |simulation| run::run_in(program, mutant, PATIENCE[1], Some(simulation)));
     failure.map(|failure| format!("Of the program made smaller: {failure}"))
 }
 
@@ -86,7 +87,7 @@ fn seeds(shape: impl Fn(u64) -> Shape) {
         if failures.is_empty() {
             let (small, fault) = shrink::shrink(program, fault, |program| check(program, PATIENCE[1]));
             println!("seed {seed}, made smaller: {fault}\n{small}");
-            println!("{}", schedule_of(&small).unwrap_or_default());
+            println!("{}", schedule_of(&small, None).unwrap_or_default());
         }
         failures.push(seed);
         if failures.len() >= 10 {

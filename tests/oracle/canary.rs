@@ -56,6 +56,17 @@ fn an_operator_that_loses_a_datum_is_noticed() {
     OPERATORS.into_iter().for_each(|name| is_noticed(Mutant::Loses(name)));
 }
 
+/// A program that fails in simulation comes with a minimal schedule; one that does not, with none.
+#[test]
+fn a_failure_has_a_schedule() {
+    let mutant = Some(Mutant::ReduceForgetsNegative);
+    let mut programs = (0..400).map(|seed| program(seed, Shape { dimensions: 1, workers: 2, simulated: true }));
+    let report = programs.find_map(|program| crate::schedule_of(&program, mutant)).expect("it is noticed");
+    assert!(report.contains("is expected") && report.contains(" are enough, found in "), "{report}");
+    let right = program(1, Shape { dimensions: 1, workers: 2, simulated: true });
+    assert_eq!(crate::schedule_of(&right, None), None);
+}
+
 fn is_noticed(mutant: Mutant) {
     for seed in 0..400 {
         let program = program(seed, Shape { dimensions: 1 + seed as usize % 2, workers: 1, simulated: true });

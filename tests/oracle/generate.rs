@@ -94,7 +94,8 @@ fn first_flow(rng: &mut Rng, most: usize, streams: bool) -> Flow {
     let mut flow = Flow { inputs: rng.range(1, 3), ..Flow::default() };
     flow.ops.extend((0..flow.inputs).map(Op::Input));
     if rng.chance(10) {
-        let count = rng.below(4);
+        // Nothing as often as something.
+        let count = rng.below(4).saturating_sub(1);
         flow.ops.push(Op::Constant((0..count).map(|_| datum(rng)).collect()));
     }
     grow(rng, &mut flow.ops, most, 0, true);
@@ -127,6 +128,8 @@ fn finish(rng: &mut Rng, flow: &mut Flow, streams: bool) {
     flow.outputs.push(count - 1);
     flow.outputs.extend((0..rng.below(3)).map(|_| rng.below(count)));
     flow.publishes = (0..rng.range(1, 2)).map(|_| rng.below(count)).collect();
+    // What is complete from the start, too, has to be shown.
+    flow.publishes.extend(flow.ops.iter().position(|op| *op == Op::Constant(Vec::new())));
     if streams && rng.chance(40) {
         flow.streams.push(rng.below(count));
     }

@@ -182,8 +182,15 @@ mod tests {
     use std::time::Duration;
 
     fn counts(simulation: Simulation) -> Result<(), Error> {
+        // Two engines, one after the other: each has decisions of its own.
+        let simulation = simulation.clone().workers(1 + simulation.seed() as usize % 4);
+        counts_by(simulation.clone())?;
+        counts_by(simulation)
+    }
+
+    fn counts_by(simulation: Simulation) -> Result<(), Error> {
         let seed = simulation.seed();
-        let engine = simulation.workers(1 + seed as usize % 4).start()?;
+        let engine = simulation.start()?;
         let (_query, (mut input, mut counts)) = engine.install("counts", |scope| {
             let (input, data) = scope.input::<u64>();
             (input, data.map(|n| n % 7).count().subscribe())
@@ -194,6 +201,25 @@ mod tests {
             engine.step();
         }
         counts.wait_past(&19, Duration::from_secs(1)).map(drop)
+    }
+
+    #[test]
+    fn what_does_not_repeat_is_said_to() {
+        let mut runs = 0;
+        let failure = find([7], |_| {
+            runs += 1;
+            if runs == 1 { Err("once") } else { Ok(()) }
+        });
+        let failure = failure.expect("it failed once");
+        assert!(!failure.repeats && failure.runs == 0 && failure.to_string().contains("does not fail again"));
+        // In the same way, but after other events.
+        let mut workers = 0;
+        let failure = find([7], |simulation| {
+            workers += 1;
+            counts_by(simulation.workers(workers)).map_err(|error| error.to_string())?;
+            Err("always".to_string())
+        });
+        assert!(!failure.expect("it always fails").repeats);
     }
 
     /// All kinds of decisions are made, and the list of a run is that run, event by event, and makes that list.

@@ -71,14 +71,14 @@ mod tests {
         Decisions(steps.into_iter().map(one).collect())
     }
 
-    /// Searches among a hundred decisions, of which `fails` says whether some are enough; all that are told are come to.
-    fn found(most: usize, fails: impl Fn(&[u64]) -> bool) -> Failure {
+    /// Searches among `count` decisions, of which `fails` says whether some are enough; all that are told are come to.
+    fn found(count: u64, most: usize, fails: impl Fn(&[u64]) -> bool) -> Failure {
         let mut failure = Failure {
             seed: 0,
             fault: "it broke at 7".to_string(),
             trace: 0,
-            decided: 100,
-            decisions: decisions(0..100),
+            decided: count as usize,
+            decisions: decisions(0..count),
             small_fault: String::new(),
             runs: 0,
             repeats: true,
@@ -98,23 +98,23 @@ mod tests {
     #[test]
     fn what_cannot_be_left_out_is_left() {
         for wanted in [vec![], vec![0], vec![99], vec![3, 50, 51, 98], (0..100).collect()] {
-            let failure = found(usize::MAX, |steps| wanted.iter().all(|one| steps.contains(one)));
+            let failure = found(100, usize::MAX, |steps| wanted.iter().all(|one| steps.contains(one)));
             assert_eq!(failure.decisions, decisions(wanted.clone()));
             assert!(failure.runs <= 600, "{} runs for {wanted:?}", failure.runs);
         }
         // Not one by one: either both or none.
-        let failure = found(usize::MAX, |steps| steps.contains(&10) == steps.contains(&60));
+        let failure = found(100, usize::MAX, |steps| steps.contains(&10) == steps.contains(&60));
         assert_eq!(failure.decisions, decisions([]));
         // The first can be left out only after the last was.
-        let failure = found(usize::MAX, |s| s.contains(&5) && (s.contains(&0) || !s.contains(&99)));
-        assert_eq!(failure.decisions, decisions([5]));
+        let failure = found(3, usize::MAX, |steps| steps.contains(&1) && (steps.contains(&0) || !steps.contains(&2)));
+        assert_eq!(failure.decisions, decisions([1]));
     }
 
     #[test]
     fn other_faults_are_not_it_and_the_search_ends() {
         assert_eq!(kind("assertion 1 of 2"), "assertion ");
         assert_eq!(kind("one\ntwo"), "one");
-        let failure = found(20, |steps| steps.contains(&1) && steps.len() > 90);
+        let failure = found(100, 20, |steps| steps.contains(&1) && steps.len() > 90);
         assert_eq!(failure.runs, 20);
         assert!(failure.decisions.0.len() > 90);
     }
