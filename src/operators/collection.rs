@@ -207,7 +207,8 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
         })
     }
 
-    /// The updates with diffs by which `f` explodes each datum: all (d2, r2) of it, with r2 multiplied in.
+    /// The updates with diffs by which `f` explodes each datum: all (d2, r2) of it, with r2 multiplied in; none where that
+    /// is zero.
     ///
     /// A product that does not fit ends the query with an error.
     pub fn explode<D2: Columnar, R2, I: IntoIterator<Item = (D2, R2)>>(
@@ -219,7 +220,10 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
     {
         self.each_many("explode", move |data, diff, made| {
             for (datum, factor) in f(data) {
-                made.push(datum.borrow(), diff.multiply(factor).unwrap_or_else(|| DiffOverflow::raise()));
+                let product = diff.multiply(factor).unwrap_or_else(|| DiffOverflow::raise());
+                if !product.is_zero() {
+                    made.push(datum.borrow(), product);
+                }
             }
         })
     }
