@@ -321,6 +321,10 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     }
 
     fn push(&mut self, datum: D, time: T, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
+        if diff.is_zero() {
+            // Changes nothing, so nobody need hear of it.
+            return Ok(());
+        }
         if self.follows {
             // A session that follows may be moved at any moment: its updates don't wait.
             self.buffer.push(datum.borrow(), time, diff);
