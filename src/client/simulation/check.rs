@@ -185,7 +185,7 @@ mod tests {
         // Two engines, one after the other: each has decisions of its own.
         let simulation = simulation.clone().workers(1 + simulation.seed() as usize % 4);
         counts_by(simulation.clone())?;
-        counts_by(simulation)
+        counts_by(simulation.workers(5))
     }
 
     fn counts_by(simulation: Simulation) -> Result<(), Error> {
