@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Sanitizers: the tests once more, by a compiler or a machine that watches each access.
 #
-#   ci/sanitize.sh address    AddressSanitizer and LeakSanitizer; but for the arena's own tests each block has its own mapping
+#   ci/sanitize.sh address    AddressSanitizer and LeakSanitizer; in the engine's tests each block has its own mapping
 #   ci/sanitize.sh thread     ThreadSanitizer, std included: all that threads share, and engines on threads
 #   ci/sanitize.sh canary     planted overruns, uses after the free and races: each must be found
-#   ci/sanitize.sh valgrind   memcheck, without any instrumentation, over the unit tests of the arena and of src/sync/
+#   ci/sanitize.sh valgrind   memcheck, without any instrumentation, over the arena's unit tests
 #
 # Needs a nightly toolchain (rustup toolchain install nightly); thread its sources too, for std is built
 # (rustup component add rust-src --toolchain nightly); valgrind needs only valgrind. Builds lie in CARGO_TARGET_DIR (target,
@@ -25,20 +25,15 @@ long=queries_that_nobody_watches_do_not_hear_each_tick
 # What AddressSanitizer runs with each block in a mapping of its own: package, targets, arguments.
 per_block=(
     "kpg --lib -- sync:: runtime:: progress:: client:: trace::spine::tests::the_debt"
-    "kpg-columnar --features kpg-arena/check --lib --test derive"
-    "kpg --test trace_batches --test trace_lives"
-    "kpg --test engine -- sharing:: --skip $long"
 )
 # What ThreadSanitizer runs. Signals end children in the test that is skipped, and it would report them.
 shared=(
     "kpg-arena --lib -- --skip $faults"
     "kpg --lib -- sync:: runtime:: client::"
     "kpg --test engine -- sharing:: custom:: layers:: --skip $long"
-    "kpg --test misuse"
-    "kpg --test oracle -- on_threads"
 )
-# Orderings of src/sync/ that ThreadSanitizer must miss when they are relaxed. Of those that loom's mutants break only these:
-# the others need an order of events that unit tests on threads have now and then.
+# Orderings of src/sync/ that ThreadSanitizer must report once they are relaxed. Of those that loom's mutants relax only
+# these: the others need an order of events that unit tests on threads have now and then, or never.
 orderings=(spsc.filled spsc.reuse spsc.spare log.filled cell.load cell.store)
 
 usage() {
@@ -116,7 +111,6 @@ address() {
 thread() {
     need std
     local line
-    export KPG_SEEDS="${KPG_SEEDS:-10}"
     for line in "${shared[@]}"; do
         # shellcheck disable=SC2086
         clean "thread-$(name $line)" sanitized thread --package $line
@@ -149,7 +143,6 @@ valgrind_runs() {
     runner="CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$host")_RUNNER"
     export "$runner=valgrind --quiet --error-exitcode=9 --fair-sched=yes --leak-check=no"
     clean valgrind-arena timeout 900 cargo test --locked --package kpg-arena --lib -- --skip "$faults" --test-threads=1
-    clean valgrind-sync timeout 900 cargo test --locked --package kpg --lib -- sync:: --test-threads=1
 }
 
 mkdir -p "$logs"

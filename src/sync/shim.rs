@@ -64,7 +64,7 @@ pub(crate) fn mutant(_site: &'static str) -> bool {
     false
 }
 
-/// Whether `site` is to be broken in this run of the unit tests, so that ThreadSanitizer must miss the ordering there.
+/// Whether `site` is to be broken in this run of the unit tests, which ThreadSanitizer must then report.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn mutant(site: &'static str) -> bool {
     static BROKEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
