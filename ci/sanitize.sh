@@ -4,7 +4,7 @@
 #   ci/sanitize.sh address    AddressSanitizer and LeakSanitizer; in the engine's tests each block has its own mapping
 #   ci/sanitize.sh thread     ThreadSanitizer, std included: all that threads share, and engines on threads
 #   ci/sanitize.sh canary     planted overruns, uses after the free and races: each must be found
-#   ci/sanitize.sh valgrind   memcheck, without any instrumentation, over the arena's unit tests
+#   ci/sanitize.sh valgrind   memcheck, without any instrumentation, over the unit tests of the arena and of src/sync/
 #
 # Needs a nightly toolchain (rustup toolchain install nightly); thread its sources too, for std is built
 # (rustup component add rust-src --toolchain nightly); valgrind needs only valgrind. Builds lie in CARGO_TARGET_DIR (target,
@@ -143,6 +143,8 @@ valgrind_runs() {
     runner="CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$host")_RUNNER"
     export "$runner=valgrind --quiet --error-exitcode=9 --fair-sched=yes --leak-check=no"
     clean valgrind-arena timeout 900 cargo test --locked --package kpg-arena --lib -- --skip "$faults" --test-threads=1
+    # The test that is skipped gives a thread 20 ms to begin.
+    clean valgrind-sync timeout 900 cargo test --locked --package kpg --lib -- sync:: --skip a_deadline_closes --test-threads=1
 }
 
 mkdir -p "$logs"
