@@ -26,11 +26,13 @@ long=queries_that_nobody_watches_do_not_hear_each_tick
 per_block=(
     "kpg --lib -- sync:: runtime:: progress:: client:: trace::spine::tests::the_debt"
 )
-# What ThreadSanitizer runs. Signals end children in the test that is skipped, and it would report them.
+# What ThreadSanitizer runs. Signals end children in the arena's test that is skipped, and it would report them; that of misuse
+# has a limit of time.
 shared=(
     "kpg-arena --lib -- --skip $faults"
     "kpg --lib -- sync:: runtime:: client::"
     "kpg --test engine -- sharing:: custom:: layers:: --skip $long"
+    "kpg --test misuse -- --skip ten_thousand_handles_leave_nothing"
 )
 # Orderings of src/sync/ that ThreadSanitizer must report once they are relaxed. Of those that loom's mutants relax only
 # these: the others need an order of events that unit tests on threads have now and then, or never.
