@@ -1,8 +1,8 @@
 //! What this thread has entered: an arena, a tag; and a number that tells threads apart.
 //!
 //! The record has no destructor, so it can be read at any moment of a thread's life, also while other thread-local
-//! values are being dropped. Invariant: the arena pointer is null or an arena that this thread owns; the tag
-//! pointer is null or a leaked handle.
+//! values are being dropped. Invariants: the arena pointer is null or an arena that this thread owns; the tag
+//! pointer is null or a leaked handle, and null while no guard of a tag lives.
 
 use crate::inner::Inner;
 use crate::tag::{Tag, TagInner};
@@ -18,12 +18,19 @@ const UNNAMED: u64 = u64::MAX;
 struct Current {
     arena: Cell<*const Inner>,
     tag: Cell<*mut TagInner>,
+    /// Guards of tags that live.
+    tags_entered: Cell<usize>,
     thread: Cell<u64>,
 }
 
 thread_local! {
     static CURRENT: Current = const {
-        Current { arena: Cell::new(ptr::null()), tag: Cell::new(ptr::null_mut()), thread: Cell::new(UNNAMED) }
+        Current {
+            arena: Cell::new(ptr::null()),
+            tag: Cell::new(ptr::null_mut()),
+            tags_entered: Cell::new(0),
+            thread: Cell::new(UNNAMED),
+        }
     };
 }
 
@@ -38,8 +45,25 @@ pub(crate) fn swap_arena(arena: *const Inner) -> *const Inner {
     CURRENT.with(|current| current.arena.replace(arena))
 }
 
+/// Makes a tag current for one guard more; returns the one before.
+pub(crate) fn enter_tag(tag: Tag) -> Option<Tag> {
+    CURRENT.with(|current| current.tags_entered.set(current.tags_entered.get() + 1));
+    swap_tag(Some(tag))
+}
+
+/// Makes what was current `before` a guard current again. Not so for the last guard, which leaves nothing: if guards went
+/// out of order, what was before it has been left since, and its handle would stay here when the thread ends.
+pub(crate) fn leave_tag(before: Option<Tag>) {
+    let left = CURRENT.with(|current| {
+        let left = current.tags_entered.get() - 1;
+        current.tags_entered.set(left);
+        left
+    });
+    drop(swap_tag(before.filter(|_| left > 0)));
+}
+
 /// Sets the current tag; returns the one before.
-pub(crate) fn swap_tag(tag: Option<Tag>) -> Option<Tag> {
+fn swap_tag(tag: Option<Tag>) -> Option<Tag> {
     let raw = tag.map_or(ptr::null_mut(), |tag| tag.into_raw().as_ptr());
     let before = CURRENT.with(|current| current.tag.replace(raw));
     // SAFETY: what is in the cell was leaked by `into_raw` here, and has just been taken out of it.

@@ -187,7 +187,7 @@ impl Tag {
 
     /// Makes it this thread's current tag until the guard is dropped, in place of the one before.
     pub fn enter(&self) -> EnteredTag {
-        EnteredTag { before: current::swap_tag(Some(self.clone())), here: PhantomData }
+        EnteredTag { before: current::enter_tag(self.clone()), here: PhantomData }
     }
 
     /// Counts `bytes`, a multiple of 64, of something that is no block.
@@ -247,7 +247,7 @@ pub struct EnteredTag {
 
 impl Drop for EnteredTag {
     fn drop(&mut self) {
-        drop(current::swap_tag(self.before.take()));
+        current::leave_tag(self.before.take());
     }
 }
 
@@ -290,6 +290,7 @@ mod tests {
         drop(Buffer::<u8>::with_capacity(1));
         drop(second);
         drop(Buffer::<u8>::with_capacity(1));
+        assert!(current::tag().is_none(), "all have been left");
     }
 
     #[test]

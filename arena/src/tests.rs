@@ -4,6 +4,7 @@ use crate::check::{Op, check, check_bytes};
 use crate::{Arena, ArenaConfig, Buffer, Cause, OutOfMemory, Tag};
 use quickcheck::{Arbitrary, Gen, quickcheck};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 impl Arbitrary for Op {
     fn arbitrary(g: &mut Gen) -> Op {
@@ -388,4 +389,30 @@ fn planted_use_after_the_free() {
     drop(block);
     // SAFETY: none: what must be noticed. Without the test mode the span is still mapped.
     let _gone = unsafe { start.read_volatile() };
+}
+
+/// For ThreadSanitizer: a value in a block, read by a thread that was told of it by nothing that orders the write.
+#[test]
+#[ignore = "a race, planted for ci/sanitize.sh"]
+fn planted_race() {
+    let arena = Arena::new(small("raced"));
+    let _entered = arena.enter();
+    let mut block = Buffer::<u64>::with_capacity(8);
+    let handed = AtomicPtr::new(std::ptr::null_mut::<u64>());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = loop {
+                let start = handed.load(Ordering::Relaxed);
+                if !start.is_null() {
+                    break start;
+                }
+                std::thread::yield_now();
+            };
+            // SAFETY: in the block, which outlives the scope; the race is what must be noticed.
+            let _raced = unsafe { start.read_volatile() };
+        });
+        // SAFETY: the block has room for eight.
+        unsafe { block.as_mut_ptr().write_volatile(7) };
+        handed.store(block.as_mut_ptr(), Ordering::Relaxed);
+    });
 }

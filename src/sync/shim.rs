@@ -2,7 +2,7 @@
 //!
 //! Also the switch for mutants: [`ordering`] and [`mutant`] are the identity and `false`, except in a loom test
 //! that has chosen to break the named site. loom runs all threads of a model on one thread of the system, so a
-//! thread-local names the site.
+//! thread-local names the site. In unit tests on std `KPG_MUTANT` in the environment does: `ci/sanitize.sh canary`.
 
 #[cfg(not(loom))]
 pub(crate) use std::{
@@ -58,10 +58,17 @@ pub(crate) fn model_failed() -> bool {
 }
 
 /// Whether a loom test has broken `site`.
-#[cfg(not(all(test, loom)))]
+#[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn mutant(_site: &'static str) -> bool {
     false
+}
+
+/// Whether `site` is to be broken in this run of the unit tests, which ThreadSanitizer must then report.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn mutant(site: &'static str) -> bool {
+    static BROKEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    BROKEN.get_or_init(|| std::env::var("KPG_MUTANT").ok()).as_deref() == Some(site)
 }
 
 #[cfg(all(test, loom))]
