@@ -106,6 +106,25 @@ fn long_files(all: &[Source]) -> Vec<String> {
     rust.filter(|(_, lines)| *lines > LONGEST).map(|(path, lines)| format!("{path}: {lines} lines")).collect()
 }
 
+/// What a merge leaves where both sides changed the same lines.
+fn half_merged(all: &[Source]) -> Vec<String> {
+    let marks = ["<", ">"].map(|mark| mark.repeat(7) + " ");
+    let lines = all.iter().flat_map(|source| source.text.lines().enumerate().map(move |line| (source, line)));
+    let marked = lines.filter(|(_, (_, text))| marks.iter().any(|mark| text.starts_with(mark)));
+    marked.map(|(source, (index, _))| format!("{}:{}: a conflict's mark", source.path, index + 1)).collect()
+}
+
+#[test]
+fn no_file_is_half_merged() {
+    none(half_merged(&sources::all()));
+}
+
+#[test]
+fn canary_merged() {
+    let (ours, theirs) = ("<".repeat(7) + " HEAD", ">".repeat(7) + " other");
+    assert_eq!(count(half_merged, &[("a.md", &format!("a\n{ours}\nb\n{theirs}\n")), ("b.rs", "a << 3")]), 2);
+}
+
 #[test]
 fn unsafe_stays_in_its_rooms() {
     none(unsafe_outside(&sources::all()));
