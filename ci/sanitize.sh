@@ -32,7 +32,7 @@ shared=(
     "kpg-arena --lib -- --skip $faults"
     "kpg --lib -- sync:: runtime:: client::"
     "kpg --test engine -- sharing:: custom:: layers:: --skip $long"
-    "kpg --test misuse -- --skip ten_thousand_handles_leave_nothing"
+    "kpg-proof --test misuse -- --skip ten_thousand_handles_leave_nothing"
 )
 # Orderings of src/sync/ that ThreadSanitizer must report once they are relaxed. Of those that loom's mutants relax only
 # these: the others need an order of events that unit tests on threads have now and then, or never.

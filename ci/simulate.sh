@@ -18,7 +18,8 @@ number() {
 }
 
 unset KPG_SEED KPG_SEEDS KPG_FROM
-run=(cargo test --release --locked --test oracle -- in_simulation)
+# The tests' own package is not optimized, since it is compiled more often than it runs long; here it runs long.
+run=(cargo --config profile.release.package.kpg-proof.opt-level=3 test --release --locked --test oracle -- in_simulation)
 if [ "${1:-}" = replay ]; then
     number "${2:-}"
     KPG_SEED=$2 exec "${run[@]}" --nocapture --test-threads=1

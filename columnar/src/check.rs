@@ -8,9 +8,6 @@ mod faulty;
 mod kernels;
 #[cfg(test)]
 mod mutants;
-#[cfg(test)]
-#[path = "../../tests/regressions/saved.rs"]
-mod saved;
 mod values;
 
 pub use values::{Sample, Values};
@@ -177,19 +174,11 @@ macro_rules! kinds {
             drop(entered);
         }
 
-        /// What fuzzing once found, and inputs that are hard.
-        #[test]
-        fn saved_inputs() {
-            saved::replay("columnar", |bytes| check_bytes(bytes, false));
-        }
-
-        #[cfg(test)]
-        mod properties {
-            #[allow(unused_imports)]
-            use super::*;
-            quickcheck::quickcheck! {
-                $(fn $name(bytes: Vec<u8>) -> () { check::<$type>(&bytes) })*
-            }
+        /// Each type by name, and [`check`] of it.
+        // Inline for the same reason.
+        #[inline]
+        pub fn kinds() -> Vec<(&'static str, fn(Vec<u8>))> {
+            vec![$((stringify!($name), |bytes| check::<$type>(&bytes))),*]
         }
     };
 }

@@ -6,7 +6,6 @@ use super::generate::{Shape, program, program_of};
 use super::naive::{entered, operands};
 use super::program::{Event, Flow, Loop, Op, Program};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// What else programs have, besides operators.
 const FEATURES: [&str; 36] = [
@@ -239,7 +238,7 @@ const SAVED: [(&str, &[&str]); 11] = [
 /// A changed generator makes other programs of the saved inputs: they still have what they are there for.
 #[test]
 fn saved_inputs_are_what_they_are_called() {
-    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions/dataflow");
+    let saved = crate::saved::directory().join("dataflow");
     let mut wrong = Vec::new();
     for (name, has) in SAVED {
         let is_so = |bytes: &[u8]| {
