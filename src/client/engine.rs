@@ -456,4 +456,26 @@ mod tests {
             assert_eq!(offers(), 0);
         }
     }
+
+    /// Nothing that is left of a query keeps the worker's state: also where a stage was cut short in the middle.
+    #[test]
+    fn a_poisoned_query_leaves_no_cycle() {
+        let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+        let local = Rc::downgrade(workers[0].worker.borrow().local());
+        let (query, mut input) = engine
+            .install("poisoned", |scope| {
+                let (input, numbers) = scope.input::<u32>();
+                numbers.map(|n| n + 1).inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant"))).probe();
+                input
+            })
+            .unwrap();
+        input.insert(1).unwrap();
+        input.flush().unwrap();
+        (0..100).for_each(|_| {
+            workers[0].step();
+        });
+        assert!(matches!(query.error(), Some(Error::Poisoned { .. })));
+        drop((query, input, engine, workers));
+        assert!(local.upgrade().is_none());
+    }
 }

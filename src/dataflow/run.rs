@@ -427,6 +427,9 @@ impl Drop for Dataflow {
         // From here on nothing is counted: what this worker drops now is not what it gave up.
         self.core.ended.set(true);
         *self.core.tracker.borrow_mut() = None;
+        // A stage that panicked left here what it ran for, which has this core.
+        let origin = self.core.origin.borrow_mut().take();
+        drop(origin);
         self.core.forget_offers();
     }
 }
