@@ -336,3 +336,24 @@ fn case_15_an_import_used_inside_a_loop() {
         assert!(reached.iter().copied().eq(0..=last), "at {time}: {reached:?}");
     }
 }
+
+/// Not one of the list: an update of zero changes nothing, so nobody hears of it, whether it is put in or made.
+#[test]
+fn an_update_of_zero_is_none() {
+    let (engine, _workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (_, (mut input, probe)) = engine
+        .install("zeros", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            let (put, made) = (seen.clone(), seen.clone());
+            let exploded = numbers.inspect(move |n, _, r| put.lock().unwrap().push((n, r)));
+            let exploded = exploded.explode(|n| [(n + 10, 0), (n + 20, 2)]);
+            (input, exploded.inspect(move |n, _, r| made.lock().unwrap().push((n, r))).probe())
+        })
+        .unwrap();
+    input.update(1, 0).unwrap();
+    input.update(2, 3).unwrap();
+    input.advance_to(1).unwrap();
+    probe.wait_past(&0, std::time::Duration::from_secs(5)).unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(2, 3), (22, 6)]);
+}
