@@ -24,7 +24,10 @@ long=queries_that_nobody_watches_do_not_hear_each_tick
 
 # What AddressSanitizer runs with each block in a mapping of its own: package, targets, arguments.
 per_block=(
+    "kpg-columnar --features kpg-arena/check --lib --test derive"
     "kpg --lib -- sync:: runtime:: progress:: client:: trace::spine::tests::the_debt"
+    "kpg --test trace_batches --test trace_lives"
+    "kpg-proof --test simulation"
 )
 # What ThreadSanitizer runs. Signals end children in the arena's test that is skipped, and it would report them; that of misuse
 # has a limit of time.

@@ -1,0 +1,63 @@
+//! The machine: pinning, memory, and what others took of the processors meanwhile.
+#![forbid(unsafe_code)]
+
+use std::fs;
+
+/// Pins this thread to the core of worker `index`; false if the system refuses, or there are fewer cores.
+pub fn pin(index: usize) -> bool {
+    // The last core first: the first one serves interrupts.
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    index < cores.len() && core_affinity::set_for_current(cores[cores.len() - 1 - index])
+}
+
+fn status(field: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    1024 * line.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap_or(0)
+}
+
+/// Bytes of this process that are in memory now.
+pub fn resident() -> u64 {
+    status("VmRSS:")
+}
+
+/// The most bytes of this process that were ever in memory.
+pub fn peak_resident() -> u64 {
+    status("VmHWM:")
+}
+
+/// The processor's name.
+pub fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    line.trim_start_matches([' ', '\t', ':']).to_string()
+}
+
+/// Ticks of all processors that were busy, and those of this process.
+fn ticks() -> (u64, u64) {
+    let numbers = |text: &str| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u64>>();
+    let all = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // user nice system idle iowait irq softirq steal
+    let all = numbers(all.lines().next().unwrap_or_default());
+    let busy = all.iter().take(8).sum::<u64>() - all.iter().skip(3).take(2).sum::<u64>();
+    let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let own = numbers(own.rsplit(')').next().unwrap_or_default());
+    (busy, own.iter().skip(10).take(2).sum())
+}
+
+/// Tells whether anyone else ran.
+pub struct Meter {
+    from: (u64, u64),
+}
+
+impl Meter {
+    /// From now on.
+    pub fn start() -> Self {
+        Meter { from: ticks() }
+    }
+    /// Seconds of processor time that others took since, all processors together.
+    pub fn others(&self) -> f64 {
+        let (busy, own) = ticks();
+        (busy - self.from.0).saturating_sub(own - self.from.1) as f64 / 100.0
+    }
+}
