@@ -23,8 +23,8 @@ pub const WORKLOADS: &[Workload] = &[
         name: "throughput",
         about: "closed loop: rounds of `batch` updates a worker, over `keys` live keys; form (arranged, no trace), arrange, \
                 count (by reduce), count-total",
-        parameters: &[("operator", "arrange"), ("keys", "10000000"), ("batch", "10000"), ("seconds", "6")],
-        smoke: &[("keys", "20000"), ("batch", "1000"), ("seconds", "0.1")],
+        parameters: &[("operator", "arrange"), ("keys", "10000000"), ("batch", "10000"), ("rounds", "500")],
+        smoke: &[("keys", "20000"), ("batch", "1000"), ("rounds", "20")],
     },
     Workload {
         name: "latency",
@@ -97,6 +97,12 @@ pub const WORKLOADS: &[Workload] = &[
         about: "transitive closure with retractable results: tree-N, grid-N, gnp-N, or a file of edges",
         parameters: &[("graph", "tree-11")],
         smoke: &[("graph", "grid-10")],
+    },
+    Workload {
+        name: "pointers",
+        about: "context-sensitive points-to analysis (mutual recursion) of the facts in a file; one Assign out and in, `rounds` times",
+        parameters: &[("facts", "cspa10k"), ("rounds", "200")],
+        smoke: &[("facts", "made"), ("rounds", "5")],
     },
     Workload {
         name: "interactive",
