@@ -26,9 +26,9 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Steps the worker once.
-    pub fn step(&self) {
-        self.worker.step();
+    /// Steps the worker once; true iff there was, or is, something to do.
+    pub fn step(&self) -> bool {
+        self.worker.step()
     }
     /// Steps the worker until something holds.
     pub fn until(&self, done: impl Fn() -> bool) {

@@ -171,7 +171,7 @@ pub fn latency(spec: &Spec, report: &mut Report) {
             }
             pass(turn, input, probe, time + to);
         };
-        schedule.run(share, serve, || turn.step())
+        schedule.run(share, serve, || _ = turn.step())
     });
     report.latencies("", &merged(all));
     let updates = schedule.due_by(u64::MAX);

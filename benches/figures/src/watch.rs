@@ -3,7 +3,7 @@
 
 use kpg::prelude::*;
 use kpg::trace::{Batch, Cursor};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use workloads::Answer;
 
@@ -122,4 +122,44 @@ pub fn tally<D: Columnar, const N: usize>(
         false
     });
     nothing.probe()
+}
+
+/// How many data there are, and the sum of the numbers that they stand for, on all workers.
+#[derive(Clone, Default)]
+pub struct Sums(Arc<(AtomicI64, AtomicI64)>);
+
+impl Sums {
+    /// As of what has come so far.
+    pub fn get(&self) -> (i64, i64) {
+        (self.0.0.load(Ordering::Acquire), self.0.1.load(Ordering::Acquire))
+    }
+}
+
+/// Follows a collection's sums: how far it is.
+pub fn sums<D: Columnar>(
+    collection: &Collection<'_, u64, D>,
+    sums: &Sums,
+    number: impl Fn(D::Ref<'_>) -> i64 + 'static,
+) -> Probe<u64> {
+    sum_up(collection, sums, number).probe()
+}
+
+/// Follows a collection's sums. What it gives is empty, and as far as that.
+pub fn sum_up<'s, D: Columnar>(
+    collection: &Collection<'s, u64, D>,
+    sums: &Sums,
+    number: impl Fn(D::Ref<'_>) -> i64 + 'static,
+) -> Collection<'s, u64, ()> {
+    let all = sums.clone();
+    collection.unary("sums", move |input, _, _| {
+        while let Some((_, chunk)) = input.next() {
+            let add = |sums: (i64, i64), (datum, _, diff): (D::Ref<'_>, u64, i64)| {
+                (sums.0 + diff, sums.1 + diff * number(datum))
+            };
+            let (count, sum) = chunk.iter().fold((0, 0), add);
+            all.0.0.fetch_add(count, Ordering::AcqRel);
+            all.0.1.fetch_add(sum, Ordering::AcqRel);
+        }
+        false
+    })
 }
