@@ -111,7 +111,15 @@ fn chart(
         let marked = curve.iter().skip(index % every).step_by(every);
         chart.draw_series(marked.map(|point| EmptyElement::at(*point) + marker(index, (0, 0))))?;
     }
-    chart.configure_series_labels().background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3)).draw()?;
+    // Distributions leave the lower left free.
+    let curves = y_unit == Unit::Count;
+    let place = if curves { SeriesLabelPosition::LowerLeft } else { SeriesLabelPosition::MiddleRight };
+    chart
+        .configure_series_labels()
+        .position(place)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
     root.present()?;
     Ok(())
 }
