@@ -62,7 +62,7 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
 impl<'s, T: Timestamp, K: Columnar, R: Semigroup> Collection<'s, T, K, R> {
     /// Arranges by the data themselves, with `()` for vals.
     pub fn arrange_by_self(&self) -> ArrangedBySelf<'s, T, K, R> {
-        self.map_named("to key", |datum| (K::to_owned(datum), ())).arrange_named("arrange by self")
+        self.with_units().arrange_named("arrange by self")
     }
 }
 

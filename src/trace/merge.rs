@@ -11,6 +11,7 @@
 
 use super::compare::compare;
 mod flat;
+mod woven;
 
 use super::consolidate::consolidate_times;
 use super::layers::{Layers, OrdBatch, range};
@@ -102,6 +103,8 @@ pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     folds: [bool; 2],
     // Whether each key of both inputs has one val and each val one update.
     flat: bool,
+    // If it is flat: the time that all updates fold to, if it is one and known.
+    common_time: Option<T>,
     // Positions of the first key not yet done.
     keys: [usize; 2],
     // If inside a key: the vals not yet done, and which inputs have the key.
@@ -124,20 +127,21 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
             (true, false) => Some(second.layers().clone()),
             (false, false) => None,
         };
-        let mut output = Layers::default();
-        if whole.is_none() {
-            let (a, b) = (first.layers(), second.layers());
-            output.reserve(a.keys.len() + b.keys.len(), a.vals.len() + b.vals.len(), a.len() + b.len());
-        }
         // Where all times are beyond `since`, each is its own representative.
         let folds = [first, second].map(|b| !since.is_empty() && !since.before_equal(b.lower()));
+        let mut output = Layers::default();
+        if whole.is_none() {
+            output.prepare_merge(first.layers(), second.layers(), folds.contains(&true));
+        }
         let inputs = [first.clone(), second.clone()];
         let flat = inputs.iter().all(|input| flat::is_flat(input.layers()));
+        let common_time = if flat { woven::common_time([first, second], folds, since) } else { None };
         Merger {
             inputs,
             since: since.clone(),
             folds,
             flat,
+            common_time,
             keys: [0; 2],
             inside: None,
             output,
@@ -165,7 +169,10 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merge<OrdBatch<K, V, 
                 continue;
             }
             if self.flat && self.inside.is_none() {
-                self.work_flat(fuel);
+                match self.common_time {
+                    Some(time) => self.work_woven(time, fuel),
+                    None => self.work_flat(fuel),
+                }
                 if *fuel <= 0 || self.is_merged() {
                     continue;
                 }
@@ -359,7 +366,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
         self.output.vals.extend_from(&input.vals, vals.start, vals.end);
         self.output.val_ends.extend_from(&input.val_ends, vals.start, vals.end);
         self.output.diffs.extend_from(&input.diffs, updates.start, updates.end);
-        if self.folds[side] {
+        if let Some(time) = self.common_time {
+            self.output.times.push_many(time, updates.len());
+        } else if self.folds[side] {
             for index in updates {
                 self.output.times.push(rep(&input.times.get(index), &self.since));
             }

@@ -10,6 +10,7 @@
 //!    entries and their next the smallest is merged first, one merge a class at a time.
 //!    A pair is due too when twice its weight was admitted since its older one was made: what came later was summed up, so no
 //!    newer entry grows to its class, and what it holds may have become foldable.
+//!    While batches come, the latest entry waits for the next one: no since has passed it yet. An idle worker merges it too.
 //! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
 //!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
@@ -220,7 +221,7 @@ impl<B: MergeBatch> Spine<B> {
     ) -> bool {
         self.denied.turn();
         loop {
-            self.open_merges(since);
+            self.open_merges(since, 0);
             let Some(index) = self.smallest(|_| true) else {
                 if *fuel <= 0 || !self.admissible(cut) {
                     return self.admissible(cut);
@@ -308,7 +309,9 @@ impl<B: MergeBatch> Spine<B> {
         }
         let mut changed = false;
         loop {
-            self.open_merges(since);
+            // No reader's since has passed what came last: its times cannot fold yet, and to merge them unfolded costs more,
+            // now and in the next merge.
+            self.open_merges(since, 1);
             self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
             let Some(index) = self.smallest(|class| self.budgets[class] > 0) else { return changed };
             let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
@@ -384,9 +387,9 @@ impl<B: MergeBatch> Spine<B> {
         self.entries.insert(index, Entry::Single(first, born[0]));
     }
 
-    /// Starts merges of pairs that are due: the smallest first, one a class.
-    fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) {
-        while let Some((index, class)) = self.due() {
+    /// Starts merges of pairs that are due among the entries but the `fresh` last ones: the smallest first, one a class.
+    fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>, fresh: usize) {
+        while let Some((index, class)) = self.due(fresh) {
             let pair = (&self.entries[index], &self.entries[index + 1]);
             let (Entry::Single(first, older), Entry::Single(second, newer)) = pair else {
                 unreachable!("due pairs are single")
@@ -408,7 +411,7 @@ impl<B: MergeBatch> Spine<B> {
     }
 
     /// The smallest pair of single entries of which the first is due and whose class has no merge: index and class.
-    fn due(&self) -> Option<(usize, usize)> {
+    fn due(&self, fresh: usize) -> Option<(usize, usize)> {
         let mut busy = [false; usize::BITS as usize + 1];
         for entry in &self.entries {
             if let Entry::Merging(merging) = entry {
@@ -417,7 +420,7 @@ impl<B: MergeBatch> Spine<B> {
         }
         let mut best: Option<(usize, usize)> = None;
         let mut newer = 0;
-        for index in (0..self.entries.len().saturating_sub(1)).rev() {
+        for index in (0..self.entries.len().saturating_sub(1 + fresh)).rev() {
             newer = newer.max(class(self.entries[index + 1].weight()));
             let pair = (&self.entries[index], &self.entries[index + 1]);
             let (Entry::Single(first, born), Entry::Single(second, _)) = pair else { continue };

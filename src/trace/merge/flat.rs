@@ -93,7 +93,7 @@ fn push_one<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
 }
 
 /// A key of both inputs.
-fn push_both<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
+pub(super) fn push_both<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
     output: &mut Layers<K, V, T, R>,
     a: &Layers<K, V, T, R>,
     i: usize,

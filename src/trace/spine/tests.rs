@@ -2,14 +2,15 @@ use super::super::{Batch, OrdBatch, Trace, TraceWriter, batch_from_sorted, start
 use super::*;
 use crate::dataflow::Updates;
 use crate::order::Antichain;
+use kpg_columnar::Column;
 
 type B = OrdBatch<u64, (), u64, i64>;
 
-/// Distinct keys, so that nothing is summed away and sizes are what they seem.
+/// Distinct keys, so that nothing is summed away and sizes are what they seem, and on no line, so that they take memory.
 fn batch(key: &mut u64, len: usize, time: u64) -> B {
     let mut updates = Updates::<(u64, ()), u64, i64>::default();
     for _ in 0..len {
-        updates.push((*key, ()), time, 1);
+        updates.push((*key * *key, ()), time, 1);
         *key += 1;
     }
     batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
@@ -190,6 +191,8 @@ fn a_merge_without_memory_waits() {
     let second = batch(&mut key, 40_000, 1);
     tag.set_cap(Some(tag.live_bytes() + (64 << 10)));
     assert!(!spine.insert(second, &free, &mut || start()), "nothing merged");
+    let mut changed = false;
+    assert!(!spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed) && !changed, "nothing merged");
     spine.check_invariants();
     let stats = spine.stats(&free);
     assert_eq!((stats.batches, stats.updates, stats.denied_merges, stats.merge_debt), (2, 80_000, 1, 0), "{stats:?}");
@@ -197,7 +200,6 @@ fn a_merge_without_memory_waits() {
     for time in 2..12 {
         spine.insert(batch(&mut key, 10, time), &free, &mut || start());
     }
-    let mut changed = false;
     for _ in 0..1_000 {
         assert!(!spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed), "what waits keeps no worker awake");
     }
@@ -254,9 +256,10 @@ fn a_panic_in_a_merge_leaves_its_inputs() {
     };
     spine.insert(touchy(0), &free, &mut || start());
     let second = touchy(1);
+    spine.insert(second, &free, &mut || start());
     TOUCHY.set(true);
-    let insert = || spine.insert(second, &free, &mut || start());
-    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(insert));
+    let merge = || spine.work(&mut 1_000, &free, &mut || start(), &mut false);
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(merge));
     TOUCHY.set(false);
     assert!(unwound.is_err(), "it is the owner's to hear of");
     spine.check_invariants();
@@ -264,6 +267,21 @@ fn a_panic_in_a_merge_leaves_its_inputs() {
     assert_eq!((stats.batches, stats.updates, stats.open_merges, stats.denials), (2, 20, 0, 0), "{stats:?}");
     spine.work(&mut 1_000, &free, &mut || start(), &mut false);
     assert_eq!(spine.stats(&free).batches, 1);
+}
+
+/// What came last is merged once something newer has come, or the worker is idle: then its times fold.
+#[test]
+fn the_latest_batch_waits_for_the_next() {
+    let (mut key, free) = (0, Antichain::new());
+    let mut spine = Spine::<B>::new(MergePolicy::eager(), start());
+    for time in 0..3 {
+        let since = Antichain::from_elem(time.max(1) - 1);
+        spine.insert(batch(&mut key, [10, 10, 20][time as usize], time), &free, &mut || since.clone());
+        assert_eq!(spine.stats(&free).batches, [1, 2, 2][time as usize]);
+    }
+    spine.work(&mut 1_000, &free, &mut || Antichain::from_elem(2), &mut false);
+    assert_eq!(spine.stats(&free).batches, 1);
+    assert!(spine.batches().all(|batch| (0..batch.len()).all(|index| batch.layers().times.get(index) == 2)));
 }
 
 #[test]
