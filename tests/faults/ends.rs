@@ -12,7 +12,7 @@ enum End {
     Retire,
     /// The program, with its importer.
     Cascade,
-    /// Its input is dropped: it closes.
+    /// Its input is dropped, with a round that it has gathered: that round is the last, and it closes.
     Input,
     /// Its subscription.
     Results,
@@ -33,7 +33,7 @@ fn run(end: End, steps: u64) -> bool {
     let before = unaccounted(&engine);
     let mut program = Program::install(&engine, &Fuse::new(0), &witness).unwrap();
     let mut importer = (end != End::Retire).then(|| Importer::install(&engine, &program).unwrap());
-    let last = ROUNDS - 1;
+    let mut last = ROUNDS - 1;
     (0..=last).for_each(|t| program.feed(t).unwrap());
     (0..=last).for_each(|_| witness.put_in().unwrap());
     let busy = (0..steps).all(|_| engine.step());
@@ -47,7 +47,12 @@ fn run(end: End, steps: u64) -> bool {
             let _ = program.query.as_ref().unwrap().retire_cascade_timeout(std::time::Duration::ZERO);
             gone = true;
         }
-        End::Input => drop(program.input.take()),
+        End::Input => {
+            program.gather(ROUNDS).unwrap();
+            drop(program.input.take());
+            last = ROUNDS;
+            witness.put_in().unwrap();
+        }
         End::Results => drop(program.results.take()),
         End::Probe => drop(program.probe.take()),
         End::Published => drop(program.published.take()),
