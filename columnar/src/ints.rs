@@ -270,6 +270,13 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         self.plain_mut().reserve(additional);
     }
     fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        // What was woven is as narrow as what it came from, and may have got short.
+        match &mut self.encoding {
+            Encoding::Narrow8 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Narrow16 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Narrow32 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Plain(_) | Encoding::Stride { .. } => {}
+        }
         sealer.part(|fuel, state| {
             let Encoding::Plain(values) = &self.encoding else { return true };
             if values.is_empty() {

@@ -88,12 +88,7 @@ pub trait Batch: Clone + 'static {
     /// more than `most` updates: then `sums` are worth nothing, and a cursor is to go through that key in slices.
     ///
     /// Cost: a seek a key. A batch that can looks for many keys at once.
-    fn sum_keys(
-        &self,
-        keys: &[Ref<'_, Self::Key>],
-        most: usize,
-        sums: &mut [<Self::Diff as Semigroup>::Sum],
-    ) -> bool {
+    fn sum_keys(&self, keys: &[Ref<'_, Self::Key>], most: usize, sums: &mut [<Self::Diff as Semigroup>::Sum]) -> bool {
         let mut cursor = self.cursor();
         for (key, sum) in keys.iter().zip(sums) {
             cursor.seek_key(*key);

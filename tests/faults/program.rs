@@ -30,6 +30,10 @@ impl Fuse {
             panic!("the fuse at {place}");
         }
     }
+    /// How many there were.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(SeqCst)
+    }
     /// Where it blew.
     pub fn blown(&self) -> Option<&'static str> {
         *self.blown.lock().unwrap()
