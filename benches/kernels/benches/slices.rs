@@ -45,8 +45,12 @@ fn main() {
     let count = if is_test { 20_000 } else { millions * 1_000_000 };
     workloads::machine::pin(0);
     println!("2 × {count} updates; microseconds");
-    println!("| keys    |   fuel | merging: calls | median |   p99 |     max | sealing: calls | median |   p99 |     max |");
-    println!("|---------|-------:|---------------:|-------:|------:|--------:|---------------:|-------:|------:|--------:|");
+    println!(
+        "| keys    |   fuel | merging: calls | median |   p99 |     max | sealing: calls | median |   p99 |     max |"
+    );
+    println!(
+        "|---------|-------:|---------------:|-------:|------:|--------:|---------------:|-------:|------:|--------:|"
+    );
     for bits in [64, 30] {
         let inputs = [0, 1].map(|time| batch(count, time, bits));
         let mut results = Vec::new();

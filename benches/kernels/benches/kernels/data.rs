@@ -34,7 +34,7 @@ pub fn hash_counts(sorted: impl IntoIterator<Item = (u64, i64)>) -> u64 {
 }
 
 /// Data of an arrangement that stand for numbers, in the same order.
-pub trait Data: Columnar<Column: Send> {
+pub trait Data: 'static {
     type Key: Columnar;
     type Val: Columnar;
     fn of(number: u64) -> (Self::Key, Self::Val);
@@ -120,9 +120,7 @@ impl Numbers {
         match self {
             Numbers::Wide => rnd(seed, i),
             Numbers::Keys => below(rnd(seed, i), 10_000_000),
-            Numbers::Edges(nodes) => {
-                below(rnd(seed, 2 * i), nodes) << 32 | below(rnd(seed, 2 * i + 1), nodes)
-            }
+            Numbers::Edges(nodes) => below(rnd(seed, 2 * i), nodes) << 32 | below(rnd(seed, 2 * i + 1), nodes),
         }
     }
     /// So many of them.

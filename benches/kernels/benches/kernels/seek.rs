@@ -99,9 +99,7 @@ fn moving(lab: &mut Lab, stored: &Lazy, count: u64, distance: u64) {
         c.run(
             "partition_point of the rest",
             || (&stored.keys, &*probes),
-            |(keys, probes)| {
-                on(probes, |at, probe| at + keys[at..].partition_point(|key| *key < probe), |at| keys[at])
-            },
+            |(keys, probes)| on(probes, |at, probe| at + keys[at..].partition_point(|key| *key < probe), |at| keys[at]),
             sum,
         );
     });
