@@ -28,7 +28,7 @@ pub fn benches(lab: &mut Lab) {
         let queue = SegQueue::new();
         alone(c, "crossbeam SegQueue", count, |message| queue.push(message), || queue.pop());
     });
-    let count = lab.size(1_000_000, 1_000);
+    let count = lab.size(200_000, 1_000);
     let size = format!("{} × 64 bytes", short(count));
     lab.compare(Clock::Wall, "ring, two threads", &size, count, |c| {
         across(c, "kpg", count, || {
@@ -41,6 +41,9 @@ pub fn benches(lab: &mut Lab) {
                 let mut left = Err(rtrb::PushError::Full(message));
                 while let Err(rtrb::PushError::Full(message)) = left {
                     left = producer.push(message);
+                    if left.is_err() {
+                        thread::yield_now();
+                    }
                 }
             };
             (push, move || consumer.pop().ok())
@@ -102,7 +105,8 @@ fn across<S: FnMut(Message) + Send + 'static, R: FnMut() -> Option<Message> + Se
                         sum = fold(sum, message[7]);
                         received += 1;
                     }
-                    None => std::hint::spin_loop(),
+                    // The other one may have no core of its own just now.
+                    None => thread::yield_now(),
                 }
             }
             sender.join().expect("it has sent all");
@@ -160,7 +164,7 @@ fn broadcasts(lab: &mut Lab) {
             );
         });
     }
-    let count = lab.size(1_000_000, 1_000);
+    let count = lab.size(200_000, 1_000);
     lab.compare(Clock::Wall, "log, two threads", format!("{} × 8 bytes", short(count)), count, |c| {
         across(c, "kpg", count, || {
             let (mut writer, mut readers) = log::broadcast(1);
@@ -169,7 +173,11 @@ fn broadcasts(lab: &mut Lab) {
         });
         across(c, "an rtrb", count, || {
             let (mut producer, mut consumer) = rtrb::RingBuffer::new(1024);
-            let push = move |m: Message| while producer.push(m[7]).is_err() {};
+            let push = move |m: Message| {
+                while producer.push(m[7]).is_err() {
+                    thread::yield_now();
+                }
+            };
             (push, move || consumer.pop().ok().map(message))
         });
     });
