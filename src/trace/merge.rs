@@ -100,13 +100,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
         for two in inputs.windows(2) {
             assert!(two[0].upper() == two[1].lower(), "{:?} and {:?} are not adjacent", two[0], two[1]);
         }
-        let full: Vec<_> = inputs.iter().filter(|batch| !batch.is_empty()).collect();
-        let input = |batch: &&Self| Input::new(batch, since);
-        let work = match &full[..] {
-            [] => Work::Whole(first.layers().clone()),
-            [one] => Work::Whole(one.layers().clone()),
-            [a, b] => Work::Pair(Pair::new([input(a), input(b)], since.clone())),
-            _ => Work::Many(Many::new(full.iter().map(input).collect(), since.clone())),
+        let full = || inputs.iter().filter(|batch| !batch.is_empty());
+        let input = |batch: &Self| Input::new(batch, since);
+        let mut firsts = full();
+        let work = match [firsts.next(), firsts.next(), firsts.next()] {
+            [None, ..] => Work::Whole(first.layers().clone()),
+            [Some(one), None, _] => Work::Whole(one.layers().clone()),
+            [Some(a), Some(b), None] => Work::Pair(Pair::new([input(a), input(b)], since.clone())),
+            _ => Work::Many(Many::new(full().map(input).collect(), since.clone())),
         };
         Merger { lower: first.lower().clone(), upper: last.upper().clone(), work }
     }

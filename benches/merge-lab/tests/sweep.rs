@@ -34,7 +34,7 @@ fn what_must_hold_holds_at_every_point() {
         assert!(get("merged") > 0.0 && get("most batches") >= get("batches") && get("batches") >= 1.0, "{point:?}");
         assert!(outcome.series.len() > 1 && outcome.series.is_sorted_by(|a, b| a.seconds < b.seconds), "{point:?}");
         // What was put in arrives, less what cancels at one time.
-        assert!(get("inserted") <= get("updates") && get("inserted") > 0.5 * get("updates"), "{point:?}");
+        assert!(get("inserted") <= get("updates") && get("inserted") > 0.3 * get("updates"), "{point:?}");
         assert_eq!(get("write amplification"), get("merged") / get("inserted"));
         let curve = &outcome.report.distributions[""];
         assert!(curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1));
