@@ -47,9 +47,12 @@ fn sweep(options: &Options) -> Result<(), Box<dyn Error>> {
         return tell(options, &results);
     }
     let points = options.points();
-    results.outcomes.retain(|outcome| points.contains(&outcome.point) && outcome.load == options.load);
+    results.outcomes.retain(|outcome| {
+        let wanted = points.contains(&outcome.point) && outcome.load == options.load;
+        wanted && outcome.report.disturbed <= options.retry
+    });
     let todo: Vec<_> = points.iter().filter(|point| !results.has(point, &options.load)).collect();
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--resume").collect();
+    let words: Vec<String> = std::env::args().skip(1).collect();
     results.command = format!("cargo run --release -p merge-lab -- {}", words.join(" ")).trim_end().to_string();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     results.machine = format!("{} × {cores}", machine::processor());

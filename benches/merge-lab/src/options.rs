@@ -21,7 +21,7 @@ What is swept; each takes a list, separated by commas, and all combinations run,
   --coefficient LIST   fuel that each batch pays to each open merge, for each of its updates; eager is all there is.
                        What is below a fan-out's least is that least.                            [5,16,256]
   --fan-out LIST       batches of a class that are merged at once, 2 to 16                       [2,4,8]
-  --idle LIST          fuel that an idle worker spends on merging at a time, 0 for none          [0,10000]
+  --idle LIST          fuel that an idle worker spends on merging at a time, 0 for none          [0,1000,10000]
   --batch LIST         updates that are put in at one time, at least                             [10,1000]
   --workers LIST                                                                                 [1,2]
   --keys-are LIST      uniform, zipf:EXPONENT, sequential, hot:PART:SHARE (a part of the keys gets a share of the
@@ -37,6 +37,7 @@ What each point does: loads the keys, then adds and removes keys in turns
 
   --out DIRECTORY      where report.html and report.json go                                      [target/merge-lab]
   --resume             keep what report.json there has of the same points, and run the rest
+  --retry SECONDS      with --resume: run those again during which others took more of the processors than that
   --plot               run nothing: draw report.html anew from report.json
   --smoke              small defaults, for a run of seconds
   -h, --help
@@ -120,6 +121,8 @@ pub struct Options {
     pub out: PathBuf,
     /// Whether to go on from what is there.
     pub resume: bool,
+    /// Points that were disturbed for longer, in seconds of the processors, are run again.
+    pub retry: f64,
     /// Whether to draw only.
     pub plot: bool,
     /// Whether to print help, and no more.
@@ -131,13 +134,14 @@ impl Default for Options {
         Options {
             coefficients: vec![5, 16, 256],
             fan_outs: vec![2, 4, 8],
-            idles: vec![0, 10_000],
+            idles: vec![0, 1_000, 10_000],
             batches: vec![10, 1_000],
             workers: vec![1, 2],
             keys_are: vec![Distribution::Uniform, Distribution::Zipf(1.0)],
             load: Load { keys: 500_000, rate: 200_000, warm: 0.2, seconds: 1.0, closed: 500_000, sample: 0.01 },
             out: PathBuf::from("target/merge-lab"),
             resume: false,
+            retry: f64::INFINITY,
             plot: false,
             help: false,
         }
@@ -187,6 +191,7 @@ impl Options {
                 Long("sample") => load.sample = words.value()?.parse()?,
                 Long("out") => self.out = words.value()?.into(),
                 Long("resume") => self.resume = true,
+                Long("retry") => self.retry = words.value()?.parse()?,
                 Long("plot") => self.plot = true,
                 Long("smoke") => {}
                 Short('h') | Long("help") => self.help = true,
