@@ -3,7 +3,7 @@
 
 use crate::options::{Point, coefficient_name};
 use crate::plot::{self, Axis, Line, Plot};
-use crate::results::{Outcome, Results};
+use crate::results::{Outcome, Results, Sample};
 use crate::summary::{self, COLUMNS, show};
 use std::error::Error;
 use std::fmt::Write;
@@ -69,6 +69,9 @@ impl Styles {
     }
 }
 
+/// Points of a line over time.
+const PARTS: usize = 48;
+
 const LATENCY: Axis = Axis { label: "latency", unit: Unit::Nanoseconds, log: true };
 const SECONDS: Axis = Axis { label: "seconds since the open loop began", unit: Unit::Count, log: false };
 
@@ -90,14 +93,30 @@ fn plots(outcomes: &[&Outcome], styles: &Styles) -> Vec<Plot> {
         let at = |outcome: &Outcome| vec![(outcome.get("throughput"), outcome.get("p99.9"))];
         out.push(plot("the trade-off: down and to the right is better", rate, slow, all(&at)));
     }
-    let debt = |o: &Outcome| o.series.iter().map(|s| (s.seconds, (s.debt as f64).max(1.0))).collect();
-    out.push(plot("merge debt (none shown as 1)", SECONDS, count("fuel", true), all(&debt)));
-    let batches = |o: &Outcome| o.series.iter().map(|s| (s.seconds, s.batches)).collect();
-    out.push(plot("batches that a reader meets", SECONDS, count("batches", false), all(&batches)));
+    let most = |part: &[Sample]| part.iter().map(|s| s.debt as f64).fold(1.0, f64::max);
+    let debt = |o: &Outcome| thinned(&o.series, most);
+    out.push(plot(
+        "merge debt, the most in each part of the time (none shown as 1)",
+        SECONDS,
+        count("fuel", true),
+        all(&debt),
+    ));
+    let mean = |part: &[Sample]| part.iter().map(|s| s.batches).sum::<f64>() / part.len() as f64;
+    let batches = |o: &Outcome| thinned(&o.series, mean);
+    out.push(plot(
+        "batches that a reader meets, the mean of each part of the time",
+        SECONDS,
+        count("batches", false),
+        all(&batches),
+    ));
     let coefficient = count("coefficient", true);
     for (title, name, unit) in [
-        ("write amplification by coefficient, a colour a fan-out", "write amplification", Unit::Count),
-        ("batches by coefficient, a colour a fan-out", "batches", Unit::Count),
+        (
+            "write amplification by coefficient; each fan-out as its greatest coefficient",
+            "write amplification",
+            Unit::Count,
+        ),
+        ("batches by coefficient; each fan-out as its greatest coefficient", "batches", Unit::Count),
     ] {
         let axis = Axis { label: name, unit, log: false };
         out.push(plot(title, coefficient, axis, by_coefficient(outcomes, styles, name)));
@@ -105,9 +124,16 @@ fn plots(outcomes: &[&Outcome], styles: &Styles) -> Vec<Plot> {
     out
 }
 
+/// A series in about so many parts, each as one point.
+fn thinned(series: &[Sample], value: impl Fn(&[Sample]) -> f64) -> Vec<(f64, f64)> {
+    let parts = series.chunks(series.len().div_ceil(PARTS).max(1));
+    parts.map(|part| (part[part.len() / 2].seconds, value(part))).collect()
+}
+
 fn by_coefficient(outcomes: &[&Outcome], styles: &Styles, name: &str) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (style, fan_out) in styles.fan_outs.iter().enumerate() {
+    for fan_out in &styles.fan_outs {
+        let style = styles.policies.iter().rposition(|(_, other)| other == fan_out).unwrap_or_default();
         for idle in &styles.idles {
             let of = outcomes.iter().filter(|o| o.point.fan_out == *fan_out && o.point.idle == *idle);
             let mut points: Vec<_> = of.map(|o| (o.point.coefficient as f64, o.get(name))).collect();

@@ -93,6 +93,7 @@ macro_rules! draw_on {
         let mut chart = ChartBuilder::on($root)
             .caption(title, ("sans-serif", 15))
             .margin(10)
+            .margin_right(28)
             .x_label_area_size(42)
             .y_label_area_size(76)
             .build_cartesian_2d($x, $y)?;
