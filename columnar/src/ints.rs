@@ -337,13 +337,11 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     fn constant(&self) -> Option<T> {
         self.as_constant().or_else(|| (self.len() == 1).then(|| self.at(0)))
     }
-    fn prepare_merge(&mut self, a: &Self, b: &Self, sums: bool) {
-        let room = a.len() + b.len();
-        let (Some((least_a, greatest_a)), Some((least_b, greatest_b))) = (a.encoding.bounds(), b.encoding.bounds())
-        else {
-            return self.reserve(room);
-        };
-        let (mut least, mut greatest) = (least_a.min(least_b), greatest_a.max(greatest_b));
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+        let room = inputs.iter().map(|input| input.len()).sum();
+        let bounds = inputs.iter().filter(|input| !input.is_empty()).map(|input| input.encoding.bounds());
+        let all = bounds.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))));
+        let Some(Some((mut least, mut greatest))) = all else { return self.reserve(room) };
         if least == greatest {
             // A constant, as it seems, which needs no memory.
             return;

@@ -139,8 +139,9 @@ macro_rules! plain_struct_column {
                 let ($($field,)+) = $crate::Column::constant(&self.0)?;
                 Some($name { $($field),+ })
             }
-            fn prepare_merge(&mut self, a: &Self, b: &Self, sums: bool) {
-                $crate::Column::prepare_merge(&mut self.0, &a.0, &b.0, sums);
+            fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+                let inputs: Vec<_> = inputs.iter().map(|input| &input.0).collect();
+                $crate::Column::prepare_merge(&mut self.0, &inputs, sums);
             }
             fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[$crate::Step]) {
                 let sums = sums.map(|sums| &sums.0);

@@ -170,11 +170,11 @@ pub trait Column: Default + Send + Sync + 'static {
         (self.len() == 1).then(|| self.get(0))
     }
 
-    /// Makes an empty column ready to take what weaving `a` and `b` gives: room, and an encoding as narrow as theirs.
-    /// `sums`: where both are equal in what they are merged by, the sums of their values come.
-    fn prepare_merge(&mut self, a: &Self, b: &Self, sums: bool) {
+    /// Makes an empty column ready to take all values of `inputs`: room, and an encoding as narrow as theirs.
+    /// `sums`: of some values of different inputs only the sum comes.
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
         let _ = sums;
-        self.reserve(a.len() + b.len());
+        self.reserve(inputs.iter().map(|input| input.len()).sum());
     }
 
     /// The steps in which the values from `i` on here and those from `j` on in `other`, both sorted and without

@@ -141,8 +141,8 @@ macro_rules! tuple {
             fn constant(&self) -> Option<<Self::Owned as Columnar>::Ref<'_>> {
                 Some(($(self.$index.constant()?,)*))
             }
-            fn prepare_merge(&mut self, a: &Self, b: &Self, sums: bool) {
-                $(self.$index.prepare_merge(&a.$index, &b.$index, sums);)*
+            fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+                $(self.$index.prepare_merge(&inputs.iter().map(|input| &input.$index).collect::<Vec<_>>(), sums);)*
             }
             fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
                 $(self.$index.weave((&a.0.$index, a.1), (&b.0.$index, b.1), sums.map(|sums| &sums.$index), steps);)*

@@ -126,7 +126,7 @@ mod tests {
                 column
             };
             let (a, b, mut out) = (column(a), column(b), Ints::<u64>::default());
-            out.prepare_merge(&a, &b, false);
+            out.prepare_merge(&[&a, &b], false);
             let (mut i, mut j) = (0, 0);
             while i < a.len() && j < b.len() {
                 let mut steps = [0; 1000];
@@ -147,7 +147,7 @@ mod tests {
         let mut diffs = Ints::<i64>::default();
         diffs.push_many(1, 3000);
         let mut out = Ints::<i64>::default();
-        out.prepare_merge(&diffs, &diffs, true);
+        out.prepare_merge(&[&diffs, &diffs], true);
         let (mut i, mut expected) = (0, Vec::new());
         for sum in [1, 2, 100, -100, 1000, 1 << 20, 1 << 40] {
             let (mut sums, mut steps) = (Ints::<i64>::default(), [A; 300]);

@@ -112,9 +112,9 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
     fn constant(&self) -> Option<T> {
         Some(T::from_halves(self.high.constant()?, self.low.constant()?))
     }
-    fn prepare_merge(&mut self, a: &Self, b: &Self, sums: bool) {
-        self.high.prepare_merge(&a.high, &b.high, sums);
-        self.low.prepare_merge(&a.low, &b.low, sums);
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+        self.high.prepare_merge(&inputs.iter().map(|input| &input.high).collect::<Vec<_>>(), sums);
+        self.low.prepare_merge(&inputs.iter().map(|input| &input.low).collect::<Vec<_>>(), sums);
     }
     fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
         self.high.weave((&a.0.high, a.1), (&b.0.high, b.1), sums.map(|sums| &sums.high), steps);

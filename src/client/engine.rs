@@ -7,7 +7,7 @@
 use super::config::{Config, InstallOptions};
 use super::error::Error;
 use super::hosted::{HostedWorker, Leaving, SeedSetup, WorkerSeed};
-use super::metrics::{Metrics, QueryMetrics, Report, bytes_of};
+use super::metrics::{Metrics, QueryMetrics, Report, arrangements_of, bytes_of};
 use super::query::Query;
 use super::shared::{Entry, Registry, Shared, Slot};
 use super::waiting::{self, Role};
@@ -290,6 +290,7 @@ impl Engine {
             bytes: bytes_of(&entry.query),
             node_steps: entry.query.steps.get(),
             lags: entry.query.lags(),
+            arrangements: arrangements_of(&entry.query),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }

@@ -117,21 +117,24 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
             self.key_ends.push(self.vals.len());
         }
     }
-    /// Makes ready to take what merging `a` and `b` gives. `folds`: times become few, and perhaps one.
-    pub(crate) fn prepare_merge(&mut self, a: &Self, b: &Self, folds: bool) {
-        self.keys.prepare_merge(&a.keys, &b.keys, false);
-        self.vals.prepare_merge(&a.vals, &b.vals, false);
-        self.diffs.prepare_merge(&a.diffs, &b.diffs, true);
-        let uniform = |ends: fn(&Self) -> &Offsets| [a, b].iter().all(|input| ends(input).uniform() == Some(1));
+    /// Makes ready to take what merging `inputs` gives. `folds`: times become few, and perhaps one.
+    pub(crate) fn prepare_merge(&mut self, inputs: &[&Self], folds: bool) {
+        fn each<'a, L, C>(inputs: &[&'a L], column: fn(&L) -> &C) -> Vec<&'a C> {
+            inputs.iter().map(|input| column(input)).collect()
+        }
+        self.keys.prepare_merge(&each(inputs, |input| &input.keys), false);
+        self.vals.prepare_merge(&each(inputs, |input| &input.vals), false);
+        self.diffs.prepare_merge(&each(inputs, |input| &input.diffs), true);
         // Ends of single items are a line, as far as they are, and need no memory.
-        if !uniform(|layers| &layers.key_ends) {
-            self.key_ends.reserve(a.keys.len() + b.keys.len());
-        }
-        if !uniform(|layers| &layers.val_ends) {
-            self.val_ends.reserve(a.vals.len() + b.vals.len());
-        }
+        let reserve = |ends: &mut Offsets, of: Vec<&Offsets>| {
+            if of.iter().any(|ends| ends.uniform() != Some(1)) {
+                ends.reserve(of.iter().map(|ends| ends.len()).sum());
+            }
+        };
+        reserve(&mut self.key_ends, each(inputs, |input| &input.key_ends));
+        reserve(&mut self.val_ends, each(inputs, |input| &input.val_ends));
         if !folds {
-            self.times.prepare_merge(&a.times, &b.times, false);
+            self.times.prepare_merge(&each(inputs, |input| &input.times), false);
         }
     }
     /// Takes the smallest encodings, and the sample. Cost: linear.

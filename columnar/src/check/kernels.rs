@@ -68,8 +68,8 @@ fn weaving<T: Sample>(sorted: &[T], seed: u8, sealed: [bool; 2]) {
         }
     }
     let (mut summed, mut plain) = (ColumnOf::<T>::default(), ColumnOf::<T>::default());
-    summed.prepare_merge(&a, &b, true);
-    plain.prepare_merge(&a, &b, false);
+    summed.prepare_merge(&[&a, &b], true);
+    plain.prepare_merge(&[&a, &b], false);
     summed.weave((&a, 0), (&b, 0), Some(&column_of(&sums)), &steps[..count]);
     plain.weave((&a, 0), (&b, 0), None, &steps[..count]);
     summed.check_invariants();

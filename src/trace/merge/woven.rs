@@ -5,35 +5,15 @@
 //! them whole. Source of the kernels: `kpg_columnar`'s `weave`.
 #![forbid(unsafe_code)]
 
-use super::super::layers::OrdBatch;
-use super::Merger;
 use super::flat::push_both;
-use crate::order::{Antichain, Semigroup, Timestamp, rep};
-use crate::trace::Batch;
+use super::pair::Pair;
+use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{A, B, Column, Columnar, NEITHER, Step, taken, woven};
 
 /// Steps planned at once: what they take and give stays in the first-level cache.
 const STEPS: usize = 1024;
 /// So many keys from one side in a row are copied whole.
 const STRETCH: usize = 64;
-
-/// The one time that all updates of both inputs fold to, if that is known without looking at each.
-pub(super) fn common_time<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
-    inputs: [&OrdBatch<K, V, T, R>; 2],
-    folds: [bool; 2],
-    since: &Antichain<T>,
-) -> Option<T> {
-    let [first, second] = [0, 1].map(|side| {
-        let input = inputs[side];
-        if let Some(constant) = input.layers().times.constant() {
-            return Some(if folds[side] { rep(&constant, since) } else { constant });
-        }
-        // All times that are not beyond `since` are joined with it.
-        let (since, upper) = (since.as_single()?, input.upper().as_single()?);
-        (folds[side] && T::TOTAL && upper.less_equal(since)).then_some(*since)
-    });
-    first.filter(|_| first == second)
-}
 
 /// What a plan comes to.
 struct Planned<R: Semigroup> {
@@ -45,30 +25,30 @@ struct Planned<R: Semigroup> {
     stopped: bool,
 }
 
-impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
     /// Merges keys of two flat inputs, all at `time`, until the fuel is used up, an input is, or a stretch has begun.
     pub(super) fn work_woven(&mut self, time: T, fuel: &mut isize) {
         let mut plan = [0; STEPS];
         while *fuel > 0 && !(self.at_end(0) || self.at_end(1)) && !self.in_stretch() {
             let most = STEPS.min(*fuel as usize);
             let [i, j] = self.keys;
-            let count = self.input(0).keys.plan(i, &self.input(1).keys, j, &mut plan[..most]);
+            let [a, b] = [0, 1].map(|side| &*self.inputs[side].layers);
+            let count = a.keys.plan(i, &b.keys, j, &mut plan[..most]);
             let planned = self.sum_up(&mut plan[..count]);
             let steps = &plan[..planned.steps];
-            let [a, b] = [0, 1].map(|side| self.inputs[side].layers());
             let (from_a, from_b) = taken(steps);
             let out = woven(steps);
-            self.output.keys.weave((&a.keys, i), (&b.keys, j), None, steps);
-            self.output.vals.weave((&a.vals, i), (&b.vals, j), None, steps);
-            self.output.diffs.weave((&a.diffs, i), (&b.diffs, j), Some(&planned.sums), steps);
-            self.output.times.push_many(time, out);
-            self.output.val_ends.push_lists(out, 1);
-            self.output.key_ends.push_lists(out, 1);
+            self.output.layers.keys.weave((&a.keys, i), (&b.keys, j), None, steps);
+            self.output.layers.vals.weave((&a.vals, i), (&b.vals, j), None, steps);
+            self.output.layers.diffs.weave((&a.diffs, i), (&b.diffs, j), Some(&planned.sums), steps);
+            self.output.layers.times.push_many(time, out);
+            self.output.layers.val_ends.push_lists(out, 1);
+            self.output.layers.key_ends.push_lists(out, 1);
             self.keys = [i + from_a, j + from_b];
             *fuel -= (from_a + from_b) as isize;
             if planned.stopped {
                 let [i, j] = self.keys;
-                push_both(&mut self.output, a, i, b, j, [time; 2]);
+                push_both(&mut self.output.layers, a, i, b, j, [time; 2]);
                 self.keys = [i + 1, j + 1];
                 *fuel -= 2;
             }
@@ -78,7 +58,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
     /// Whether the next keys of one side are all before the other's next.
     fn in_stretch(&self) -> bool {
         let is_before = |side: usize| {
-            let (keys, other) = (&self.input(side).keys, &self.input(1 - side).keys);
+            let (keys, other) = (&self.inputs[side].layers.keys, &self.inputs[1 - side].layers.keys);
             let last = self.keys[side] + STRETCH;
             last < keys.len() && keys.get(last) < other.get(self.keys[1 - side])
         };
@@ -87,7 +67,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 
     /// Sums up what both inputs have, and takes out of the plan what vanishes.
     fn sum_up(&self, plan: &mut [Step]) -> Planned<R> {
-        let [a, b] = [0, 1].map(|side| self.input(side));
+        let [a, b] = [0, 1].map(|side| &*self.inputs[side].layers);
         let mut sums = R::Column::default();
         let [mut i, mut j] = self.keys;
         for at in 0..plan.len() {

@@ -22,7 +22,8 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Inserts batches of sizes that `size` gives; the most batches seen over 2·log2 of the updates.
+/// Inserts batches of sizes that `size` gives; the most batches seen, over what each class of the updates may have: with a
+/// fan-out of f, f - 1 that wait and f in a merge.
 fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) -> f64 {
     let mut spine = Spine::<B>::new(policy, start());
     let (cut, mut key, mut total, mut worst) = (Antichain::new(), 0, 0, 0f64);
@@ -30,8 +31,9 @@ fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) ->
         let batch = batch(&mut key, size(time), time);
         total += batch.len() + 1;
         spine.insert(batch, &cut, &mut || Antichain::from_elem(time));
-        let logarithm = 2.0 * ((total + 2) as f64).log2();
-        worst = worst.max(spine.batches().count() as f64 / logarithm);
+        let fan_out = policy.fan_out as f64;
+        let most = (2.0 * fan_out - 1.0) * ((total + 2) as f64).log(fan_out).max(1.0);
+        worst = worst.max(spine.batches().count() as f64 / most);
     }
     spine.check_invariants();
     worst
@@ -39,7 +41,10 @@ fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) ->
 
 #[test]
 fn the_number_of_batches_is_logarithmic() {
-    for policy in [MergePolicy::lazy(), MergePolicy::default(), MergePolicy::eager()] {
+    let policies = [MergePolicy::lazy(), MergePolicy::default(), MergePolicy::eager()];
+    let policies =
+        policies.iter().flat_map(|policy| [2, 3, 4, 8, 16].map(|fan_out| MergePolicy { fan_out, ..*policy }));
+    for policy in policies {
         let mut state = 7;
         let worst = [
             grow(policy, 3_000, |_| 1),
@@ -51,8 +56,50 @@ fn the_number_of_batches_is_logarithmic() {
             grow(policy, 1_000, |time| 512 >> (time % 10)),
             grow(policy, 1_000, |_| (1usize << (random(&mut state) % 11)) - 1),
         ];
-        assert!(worst.iter().all(|w| *w <= 1.5), "{policy:?}: {worst:?}");
+        assert!(worst.iter().all(|w| *w <= 1.0), "{policy:?}: {worst:?}");
     }
+}
+
+/// So many batches of one size: each update is written once a level, and there are as many levels as the logarithm to base
+/// of the fan-out.
+#[test]
+fn a_greater_fan_out_writes_each_update_less_often() {
+    let (mut key, free) = (0, Antichain::new());
+    for (fan_out, levels) in [(2, 12), (4, 6), (8, 4), (16, 3)] {
+        let mut spine = Spine::<B>::new(MergePolicy { fan_out, ..MergePolicy::eager() }, start());
+        for time in 0..4096 {
+            // Its class, and that of what so many become, never falls short of the level.
+            spine.insert(batch(&mut key, 256, time), &free, &mut || start());
+        }
+        let totals = spine.state(&free);
+        assert_eq!((totals.batches_inserted, totals.inserted), (4096, 4096 * 256));
+        assert_eq!(totals.written, levels * totals.inserted, "fan-out {fan_out}");
+        assert_eq!(totals.merges, (1..=levels as u32).map(|level| 4096 / (fan_out as u64).pow(level)).sum::<u64>());
+        assert_eq!((totals.batches, totals.debt, updates_in(&spine)), (1, 0, 4096 * 256));
+    }
+}
+
+#[test]
+fn the_greatest_classes_are_kept() {
+    let mut greatest = [0; 3];
+    for (class, then) in
+        [(2, [0, 0, 2]), (5, [0, 2, 5]), (1, [1, 2, 5]), (1, [1, 2, 5]), (9, [2, 5, 9]), (3, [3, 5, 9])]
+    {
+        raise(&mut greatest, class);
+        assert_eq!(greatest, then);
+    }
+}
+
+/// Empty batches beside one are merged by new bounds, which writes nothing.
+#[test]
+fn nothing_is_written_for_empty_batches() {
+    let mut spine = Spine::<B>::new(MergePolicy::eager(), start());
+    let free = Antichain::new();
+    for time in 0..100 {
+        spine.insert(batch(&mut 0, if time == 0 { 9 } else { 0 }, time), &free, &mut || start());
+    }
+    let totals = spine.state(&free);
+    assert!(totals.merges > 50 && totals.written == 0 && totals.inserted == 9, "{totals:?}");
 }
 
 #[test]
