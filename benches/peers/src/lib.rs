@@ -4,14 +4,20 @@
 //! ```text
 //! setting       what may be chosen without changing the engine
 //! differential  each workload on the peer
+//! suite         what is compared, and what is hoped of it
+//! contest       both sides in alternation, each run a process
+//! table         what came of it
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod contest;
 pub mod differential;
 pub mod setting;
+pub mod suite;
+pub mod table;
 
 use setting::Setting;
-use workloads::machine::{self, Meter};
+use workloads::machine::Meter;
 use workloads::{Report, Spec};
 
 /// Measures what the words ask for: a workload, its parameters, and settings of the peer among them.
@@ -30,7 +36,6 @@ pub fn measure(words: impl IntoIterator<Item = String>) -> Result<Report, String
     };
     report.parameters.extend(setting.parameters());
     differential::measure(&spec, setting, &mut report)?;
-    report.metric("peak resident", machine::peak_resident() as f64, workloads::Unit::Bytes);
     report.disturbed = meter.others();
     Ok(report)
 }

@@ -12,6 +12,21 @@ pub struct Setting {
     /// `barrier=inputs`: the barrier's rounds are those of an input, not of a loop, as the workload `barrier` has it by
     /// default (timely's own example).
     pub inputs: bool,
+    /// `time=one`, `time=one-total`: the workload `closure` with times of which there is one, so that nothing can change
+    /// later; and with the operators for totally ordered times. By default times are numbers.
+    pub time: Time,
+}
+
+/// What a time is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Time {
+    /// Any number: updates may come later.
+    #[default]
+    Numbers,
+    /// There is only one.
+    One,
+    /// The same, and operators that ask for a total order.
+    OneTotal,
 }
 
 impl Setting {
@@ -30,6 +45,9 @@ impl Setting {
                 Some(("progress", "demand")) => setting.eager = false,
                 Some(("barrier", "inputs")) => setting.inputs = true,
                 Some(("barrier", "loop")) => setting.inputs = false,
+                Some(("time", "numbers")) => setting.time = Time::Numbers,
+                Some(("time", "one")) => setting.time = Time::One,
+                Some(("time", "one-total")) => setting.time = Time::OneTotal,
                 _ => others.push(word),
             }
         }
@@ -40,6 +58,11 @@ impl Setting {
         let idle = self.idle.map(|effort| ("idle", effort.to_string()));
         let eager = self.eager.then(|| ("progress", "eager".to_string()));
         let inputs = self.inputs.then(|| ("barrier", "inputs".to_string()));
-        [idle, eager, inputs].into_iter().flatten().map(|(name, value)| (name.to_string(), value)).collect()
+        let time = match self.time {
+            Time::Numbers => None,
+            Time::One => Some(("time", "one".to_string())),
+            Time::OneTotal => Some(("time", "one-total".to_string())),
+        };
+        [idle, eager, inputs, time].into_iter().flatten().map(|(name, value)| (name.to_string(), value)).collect()
     }
 }

@@ -22,6 +22,10 @@ impl Clock {
         let start = Instant::now();
         Clock { latencies: histogram(), start, before: start }
     }
+    /// What was since the last round does not count.
+    pub fn skip(&mut self) {
+        self.before = Instant::now();
+    }
     /// A round is over.
     pub fn round(&mut self) {
         let now = Instant::now();

@@ -4,14 +4,22 @@
 //! crew     workers: pinned, they never park
 //! clock    closed loops
 //! keyed    one input of keys, and what is maintained of it: throughput, latency, single
+//! stored   join and memory: a large arrangement, a new dataflow on it, the bytes of it
+//! graph    graph and incremental
+//! datalog  closure and pointers
+//! sums     how many results there are
 //! rounds   what moves no data, or hardly any: barrier, chain, idle
 //! ```
 #![forbid(unsafe_code)]
 
 mod clock;
 mod crew;
+mod datalog;
+mod graph;
 mod keyed;
 mod rounds;
+mod stored;
+mod sums;
 
 use crate::setting::Setting;
 use workloads::{Report, Spec};
@@ -25,6 +33,12 @@ pub fn measure(spec: &Spec, setting: Setting, report: &mut Report) -> Result<(),
         "throughput" => keyed::throughput(spec, setting, report),
         "latency" => keyed::latency(spec, setting, report),
         "single" => keyed::single(spec, setting, report),
+        "join" => stored::join(spec, setting, report),
+        "memory" => stored::memory(spec, setting, report),
+        "graph" => graph::graph(spec, setting, report),
+        "incremental" => graph::incremental(spec, setting, report),
+        "closure" => datalog::closure(spec, setting, report),
+        "pointers" => datalog::pointers(spec, setting, report),
         "barrier" => rounds::barrier(spec, setting, report),
         "chain" => rounds::chain(spec, setting, report),
         "idle" => rounds::idle(spec, setting, report),
