@@ -7,6 +7,7 @@
 //! stored   join and memory: a large arrangement, a new dataflow on it, the bytes of it
 //! graph    graph and incremental
 //! datalog  closure and pointers
+//! interactive  queries that come and go
 //! sums     how many results there are
 //! rounds   what moves no data, or hardly any: barrier, chain, idle
 //! ```
@@ -16,6 +17,7 @@ mod clock;
 mod crew;
 mod datalog;
 mod graph;
+mod interactive;
 mod keyed;
 mod rounds;
 mod stored;
@@ -39,6 +41,7 @@ pub fn measure(spec: &Spec, setting: Setting, report: &mut Report) -> Result<(),
         "incremental" => graph::incremental(spec, setting, report),
         "closure" => datalog::closure(spec, setting, report),
         "pointers" => datalog::pointers(spec, setting, report),
+        "interactive" => interactive::interactive(spec, setting, report),
         "barrier" => rounds::barrier(spec, setting, report),
         "chain" => rounds::chain(spec, setting, report),
         "idle" => rounds::idle(spec, setting, report),
