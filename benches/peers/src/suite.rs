@@ -63,8 +63,8 @@ const US: f64 = 1e3;
 const MS: f64 = 1e6;
 const GIB: f64 = 1073741824.0;
 
-const LATENCIES: &[&str] = &["", "idle=1000"];
-const MEMORY: &[&str] = &["", "idle=1000000"];
+const IDLE: &[&str] = &["", "idle=1000"];
+const MERGED: &[&str] = &["", "idle=1000000"];
 const CLOSURE: &[&str] = &["", "time=one", "time=one-total"];
 
 const fn row(
@@ -83,35 +83,35 @@ const fn row(
 #[rustfmt::skip]
 pub const SUITE: &[Row] = &[
     row("throughput operator=form", Some("keys=1000000 rounds=500"), Some("rounds=2000"), &[""], &[("updates", &[Times(6.0)])]),
-    row("throughput operator=arrange", Some("keys=1000000 rounds=200"), Some("rounds=1500"), &[""],
+    row("throughput operator=arrange", Some("keys=1000000 rounds=200"), Some("rounds=1500"), IDLE,
         &[("updates", &[Times(5.0)]), ("round max", &[])]),
-    row("throughput operator=count", Some("keys=1000000 rounds=100"), Some("rounds=300"), &[""], &[("updates", &[Times(8.0)])]),
-    row("throughput operator=count-total", Some("keys=1000000 rounds=100"), Some("rounds=500"), &[""], &[("updates", &[Times(4.0)])]),
+    row("throughput operator=count", Some("keys=1000000 rounds=100"), Some("rounds=300"), IDLE, &[("updates", &[Times(8.0)])]),
+    row("throughput operator=count-total", Some("keys=1000000 rounds=100"), Some("rounds=500"), IDLE, &[("updates", &[Times(4.0)])]),
     row("throughput workers=2 operator=form", None, Some("rounds=2000"), &[""], &[("updates", &[])]),
-    row("throughput workers=2 operator=arrange", Some("keys=1000000 rounds=200"), Some("rounds=1500"), &[""], &[("updates", &[])]),
-    row("throughput workers=2 operator=count", None, Some("rounds=300"), &[""], &[("updates", &[])]),
-    row("throughput workers=2 operator=count-total", None, Some("rounds=500"), &[""], &[("updates", &[])]),
-    row("latency operator=arrange rate=1000000", Some("keys=1000000 warm=1 seconds=4"), Some(""), LATENCIES,
+    row("throughput workers=2 operator=arrange", Some("keys=1000000 rounds=200"), Some("rounds=1500"), IDLE, &[("updates", &[])]),
+    row("throughput workers=2 operator=count", None, Some("rounds=300"), IDLE, &[("updates", &[])]),
+    row("throughput workers=2 operator=count-total", None, Some("rounds=500"), IDLE, &[("updates", &[])]),
+    row("latency operator=arrange rate=1000000", Some("keys=1000000 warm=1 seconds=4"), Some(""), IDLE,
         &[("p50", &[Better, AtMost(15.0 * US)]), ("p99", &[Better, AtMost(0.2 * MS)]), ("max", &[AtMost(2.0 * MS)])]),
-    row("latency operator=count-total rate=500000", Some("keys=1000000 warm=1 seconds=4"), Some(""), LATENCIES,
+    row("latency operator=count-total rate=500000", Some("keys=1000000 warm=1 seconds=4"), Some(""), IDLE,
         &[("p50", &[]), ("p99", &[AtMost(0.5 * MS)])]),
-    row("latency workers=2 operator=arrange rate=1000000", Some("keys=1000000 warm=1 seconds=4"), Some(""), LATENCIES,
+    row("latency workers=2 operator=arrange rate=1000000", Some("keys=1000000 warm=1 seconds=4"), Some(""), IDLE,
         &[("p50", &[]), ("p99", &[AtMost(0.3 * MS)])]),
-    row("join queries=1", Some("keys=1000000"), Some(""), MEMORY, &[("p50", &[Times(2.0)])]),
-    row("join queries=1000", Some("keys=1000000"), Some(""), MEMORY, &[("p50", &[Times(4.0)])]),
-    row("join queries=100000", Some("keys=1000000 repeat=10"), Some("repeat=50"), MEMORY, &[("p50", &[Times(4.0)])]),
+    row("join queries=1", Some("keys=1000000"), Some(""), MERGED, &[("p50", &[Times(2.0)])]),
+    row("join queries=1000", Some("keys=1000000"), Some(""), MERGED, &[("p50", &[Times(4.0)])]),
+    row("join queries=100000", Some("keys=1000000 repeat=10"), Some("repeat=50"), MERGED, &[("p50", &[Times(4.0)])]),
     row("graph", Some("scale=16"), Some("scale=20"), &[""],
         &[("index", &[Times(5.0)]), ("reach", &[Times(5.0), AtMostOf(3.0, "plain arrays"), AtMostOf(1.0, "plain hash map, fx")]),
           ("sssp", &[Times(5.0)]), ("wcc", &[Times(5.0)])]),
-    row("incremental query=bfs change=1", Some("nodes=100000 edges=1000000"), Some("rounds=1000"), &[""],
+    row("incremental query=bfs change=1", Some("nodes=100000 edges=1000000"), Some("rounds=1000"), IDLE,
         &[("initial", &[]), ("p50", &[Times(3.0)]), ("p99", &[Times(3.0)])]),
-    row("incremental query=bfs change=1000", Some("nodes=100000 edges=1000000 rounds=20"), Some("rounds=100"), &[""],
+    row("incremental query=bfs change=1000", Some("nodes=100000 edges=1000000 rounds=20"), Some("rounds=100"), IDLE,
         &[("p50", &[Times(4.0)]), ("max", &[Times(10.0)])]),
-    row("incremental query=wcc change=1", Some("nodes=100000 edges=1000000"), Some("rounds=1000"), &[""],
+    row("incremental query=wcc change=1", Some("nodes=100000 edges=1000000"), Some("rounds=1000"), IDLE,
         &[("initial", &[]), ("p50", &[]), ("p99", &[])]),
-    row("memory kind=keys", Some("updates=2000000"), Some(""), MEMORY,
+    row("memory kind=keys", Some("updates=2000000"), Some(""), MERGED,
         &[("loaded resident", &[AtMost(10.0)]), ("settled resident", &[AtMost(8.5)]), ("peak resident", &[AtMostOf(1.5, "settled resident")])]),
-    row("memory kind=edges", Some("updates=2000000"), Some(""), MEMORY,
+    row("memory kind=edges", Some("updates=2000000"), Some(""), MERGED,
         &[("loaded resident", &[AtMost(7.0)]), ("settled resident", &[AtMost(5.0)]), ("peak resident", &[AtMostOf(1.5, "settled resident")])]),
     row("barrier", Some("rounds=200000"), Some(""), &["", "barrier=inputs"], &[("rounds", &[Times(3.0)])]),
     row("barrier workers=2", Some("rounds=200000"), Some(""), &["", "barrier=inputs", "progress=eager"], &[("rounds", &[Times(2.0)])]),
@@ -129,8 +129,14 @@ pub const SUITE: &[Row] = &[
         &[("took", &[Times(6.0)]), ("peak a tuple", &[AtMost(15.0)])]),
     row("closure graph=bigdatalog-grid150.csv.zst", None, Some(""), &[], &[("took", &[]), ("peak a tuple", &[AtMost(15.0)])]),
     row("closure graph=bigdatalog-gnp10K.csv.zst", None, Some(""), &[], &[("took", &[]), ("peak a tuple", &[AtMost(15.0)])]),
-    row("pointers", Some("facts=made rounds=200"), Some("facts=cspa10k"), &[""],
+    row("pointers", Some("facts=made rounds=200"), Some("facts=cspa10k"), IDLE,
         &[("initial", &[]), ("remove p50", &[Times(3.0)]), ("remove p99", &[Times(3.0)])]),
+    row("interactive queries=1", Some("nodes=100000 edges=640000"), Some(""), IDLE,
+        &[("look-up mean", &[]), ("one-hop mean", &[]), ("two-hop mean", &[]), ("4-path mean", &[]), ("loaded resident", &[])]),
+    row("interactive queries=100", Some("nodes=100000 edges=640000 rounds=20"), Some("rounds=50"), IDLE,
+        &[("look-up mean", &[]), ("one-hop mean", &[]), ("two-hop mean", &[]), ("4-path mean", &[])]),
+    row("interactive queries=100 shared=0", None, Some("rounds=50"), IDLE,
+        &[("two-hop mean", &[]), ("4-path mean", &[]), ("loaded resident", &[])]),
 ];
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Each workload on differential-dataflow.
 //!
 //! ```text
-//! crew     workers: pinned, they never park
-//! clock    closed loops
-//! keyed    one input of keys, and what is maintained of it: throughput, latency, single
-//! stored   join and memory: a large arrangement, a new dataflow on it, the bytes of it
-//! graph    graph and incremental
-//! datalog  closure and pointers
+//! crew         workers: pinned, they never park
+//! clock        closed loops
+//! keyed        one input of keys, and what is maintained of it: throughput, latency, single
+//! stored       join and memory: a large arrangement, a new dataflow on it, the bytes of it
+//! graph        graph and incremental
+//! datalog      closure and pointers
 //! interactive  queries that come and go
-//! sums     how many results there are
-//! rounds   what moves no data, or hardly any: barrier, chain, idle
+//! sums         how many results there are
+//! rounds       what moves no data, or hardly any: barrier, chain, idle
 //! ```
 #![forbid(unsafe_code)]
 
