@@ -51,10 +51,10 @@ fn run(options: &Options) -> std::io::Result<bool> {
             eprintln!("    {line}");
         }
         contests.push(contest);
+        // After each row: whoever stops it keeps what there is.
+        std::fs::write(options.out.join("table.md"), table::whole(&contests, options.size, options.runs))?;
     }
-    let text = table::whole(&contests, options.size, options.runs);
-    std::fs::write(options.out.join("table.md"), &text)?;
-    print!("{text}");
+    print!("{}", table::whole(&contests, options.size, options.runs));
     Ok(contests.iter().all(|contest| contest.error.is_none()))
 }
 

@@ -4,7 +4,7 @@
 //! crew         workers: pinned, they never park
 //! clock        closed loops
 //! keyed        one input of keys, and what is maintained of it: throughput, latency, single
-//! stored       join and memory: a large arrangement, a new dataflow on it, the bytes of it
+//! stored       join, attached, memory: a large arrangement, dataflows on it, the bytes of it
 //! graph        graph and incremental
 //! datalog      closure and pointers
 //! interactive  queries that come and go
@@ -36,6 +36,7 @@ pub fn measure(spec: &Spec, setting: Setting, report: &mut Report) -> Result<(),
         "latency" => keyed::latency(spec, setting, report),
         "single" => keyed::single(spec, setting, report),
         "join" => stored::join(spec, setting, report),
+        "attached" => stored::attached(spec, setting, report),
         "memory" => stored::memory(spec, setting, report),
         "graph" => graph::graph(spec, setting, report),
         "incremental" => graph::incremental(spec, setting, report),

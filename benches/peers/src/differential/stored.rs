@@ -1,4 +1,4 @@
-//! A large arrangement: what it takes up, and what a new dataflow on it costs.
+//! A large arrangement: what it takes up, and what dataflows on it cost.
 #![forbid(unsafe_code)]
 
 use super::clock::Clock;
@@ -17,7 +17,7 @@ use timely::dataflow::operators::{Probe, ToStream, probe};
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 use timely::worker::Worker;
-use workloads::generate::{below, rnd};
+use workloads::generate::{Keys, below, rnd};
 use workloads::{Answer, Report, Spec, Unit, machine};
 
 /// At most so long is waited for merges, where any are made without updates.
@@ -135,6 +135,56 @@ pub fn join(spec: &Spec, setting: Setting, report: &mut Report) -> Result<(), St
     });
     report.latencies("", &outcomes[0].0.latencies);
     report.answer = total(outcomes.iter().map(|(_, sums)| *sums)).0.to_string();
+    Ok(())
+}
+
+/// Many dataflows on one arrangement, each joined with a key of its own; then keys come and go.
+pub fn attached(spec: &Spec, setting: Setting, report: &mut Report) -> Result<(), String> {
+    let (keys, queries) = (Keys { keys: spec.get("keys") }, spec.get::<u64>("queries"));
+    let (batch, rounds) = (spec.get::<u64>("batch"), spec.get::<u64>("rounds"));
+    let outcomes = crew::run(spec, setting, move |worker, barrier| {
+        let (index, peers) = (worker.index(), worker.peers());
+        let mut base = Stored::<u64, KeySpine<u64, u64, isize>>::new(worker, |keys| keys.arrange_by_self());
+        base.load(worker, keys.keys, 100_000, |number| keys.key(number));
+        let sums = Sums::default();
+        barrier.wait();
+        let start = Instant::now();
+        let attach = |query| {
+            let asked = (index == 0).then(|| (below(rnd(7, query), keys.keys), 0, 1isize));
+            worker.dataflow(|scope| {
+                let asked = asked.to_stream(scope).as_collection().arrange_by_self();
+                let results = asked.join_core(base.trace.import(scope), |key, (), ()| Some(*key));
+                sums.watch(results, |_| 0).probe().0
+            })
+        };
+        let probes: Vec<_> = (0..queries).map(attach).collect();
+        let finish = |worker: &mut Worker, time: u64| {
+            for probe in &probes {
+                while probe.less_than(&time) {
+                    worker.step();
+                }
+            }
+        };
+        finish(worker, base.time);
+        let took = start.elapsed();
+        let mut clock = Clock::start();
+        for round in 0..rounds {
+            for number in (round * batch..(round + 1) * batch).skip(index).step_by(peers) {
+                let (key, diff) = keys.update(number);
+                base.input.update(key, diff as isize);
+            }
+            base.finish(worker);
+            finish(worker, base.time);
+            clock.round();
+        }
+        (took, clock, machine::resident(), sums.get())
+    });
+    let (took, clock, resident, _) = &outcomes[0];
+    report.metric("attached", took.as_nanos() as f64, Unit::Nanoseconds);
+    report.metric("updates", (rounds * batch) as f64 / clock.elapsed().as_secs_f64(), Unit::PerSecond);
+    report.latencies("round", &clock.latencies);
+    report.metric("resident", *resident as f64, Unit::Bytes);
+    report.answer = total(outcomes.iter().map(|(.., sums)| *sums)).0.to_string();
     Ok(())
 }
 
