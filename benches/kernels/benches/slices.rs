@@ -51,7 +51,7 @@ fn main() {
         let inputs = [0, 1].map(|time| batch(count, time, bits));
         let mut results = Vec::new();
         for fuel in [1_000, 10_000] {
-            let mut merge = OrdBatch::begin_merge(&inputs[0], &inputs[1], &Antichain::from_elem(0));
+            let mut merge = OrdBatch::begin_merge(&inputs, &Antichain::from_elem(0));
             let (mut merging, mut sealing) = (Vec::new(), Vec::new());
             // What is left once all is merged is for sealing: a quarter of the updates.
             let seals = inputs.iter().map(Stored::len).sum::<usize>() / 4 + 1;

@@ -70,8 +70,8 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
         let [a, b] = [0, 1].map(|side| &*self.inputs[side].layers);
         let mut sums = R::Column::default();
         let [mut i, mut j] = self.keys;
-        for at in 0..plan.len() {
-            let step = plan[at];
+        for (at, planned) in plan.iter_mut().enumerate() {
+            let step = *planned;
             if step == A | B {
                 let mut sum = R::Sum::default();
                 a.diffs.get(i).add_to(&mut sum);
@@ -79,7 +79,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
                 let apart = a.vals.get(i) != b.vals.get(j);
                 match R::from_sum(sum) {
                     _ if apart => return Planned { steps: at, sums, stopped: true },
-                    _ if R::sum_is_zero(&sum) => plan[at] = NEITHER,
+                    _ if R::sum_is_zero(&sum) => *planned = NEITHER,
                     Some(diff) => sums.push(diff),
                     None => return Planned { steps: at, sums, stopped: true },
                 }

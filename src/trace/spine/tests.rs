@@ -71,6 +71,8 @@ fn a_greater_fan_out_writes_each_update_less_often() {
             // Its class, and that of what so many become, never falls short of the level.
             spine.insert(batch(&mut key, 256, time), &free, &mut || start());
         }
+        // The last one waits for the next, or for an idle worker.
+        spine.work(&mut (1 << 40), &free, &mut || start(), &mut false);
         let totals = spine.state(&free);
         assert_eq!((totals.batches_inserted, totals.inserted), (4096, 4096 * 256));
         assert_eq!(totals.written, levels * totals.inserted, "fan-out {fan_out}");

@@ -27,7 +27,7 @@ pub fn benches(lab: &mut Lab) {
 
 /// Merges two batches, `fuel` at a time, at a since that is beyond both.
 fn merged<D: Data>(batches: &[BatchOf<D>], fuel: isize) -> BatchOf<D> {
-    let mut merge = OrdBatch::begin_merge(&batches[0], &batches[1], &Antichain::from_elem(batches.len() as u64));
+    let mut merge = OrdBatch::begin_merge(&batches[..2], &Antichain::from_elem(batches.len() as u64));
     while !merge.is_done() {
         merge.work(&mut { fuel });
     }
