@@ -1,8 +1,8 @@
 //! How values lie in kpg: columns, adaptive encodings, sorting, merging, galloping.
 //!
 //! A value of a [`Columnar`] type is pushed into its [`Column`] and read back through a `Copy` reference,
-//! without allocation. Columns are plain while they are built and take their smallest encoding when they are
-//! sealed. Every column but the opaque one lives in arena buffers ([`kpg_arena::Buffer`]).
+//! without allocation. Columns of integers are strides while they are built, for as long as the values lie on a line, then
+//! plain, and take their smallest encoding when they are sealed; what is merged is as narrow as its inputs from the start. Every column but the opaque one lives in arena buffers ([`kpg_arena::Buffer`]).
 //!
 //! # Tour
 //!
@@ -20,6 +20,7 @@
 //! | `variants`, `options` | which variant lies where; `Option`, `Result` |
 //! | `opaque` | [`Opaque`]: any other ordered type, outside the arena |
 //! | `gallop`, `merge` | searching forward; merging sorted columns by runs |
+//! | `weave` | merging sorted columns without a branch a value: a plan, by which all columns of a row are woven |
 //! | `radix`, `sort` | sorting by (data, time) through 64-bit prefixes |
 //!
 //! `unsafe` is used in one file, `strings` (reading back UTF-8 that was pushed as UTF-8), and nowhere else.
