@@ -50,7 +50,7 @@ impl MergePolicy {
 
     /// Merges as little at a time as keeps the number of batches logarithmic: short steps.
     pub const fn lazy() -> Self {
-        MergePolicy { coefficient: Self::LEAST, fan_out: 2, idle_fuel: 10_000, debt_bound: 1 << 26 }
+        MergePolicy { coefficient: Self::LEAST, fan_out: 2, idle_fuel: 2_000, debt_bound: 1 << 26 }
     }
     /// Merges whatever can be merged at once: few batches, long steps.
     pub const fn eager() -> Self {
