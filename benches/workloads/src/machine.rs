@@ -34,12 +34,13 @@ pub fn processor() -> String {
 }
 
 /// Ticks of all processors that were busy, and those of this process.
-fn ticks() -> (u64, u64) {
-    let numbers = |text: &str| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u64>>();
+fn ticks() -> (i64, i64) {
+    // A process without a terminal has a negative number among its fields.
+    let numbers = |text: &str| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<i64>>();
     let all = fs::read_to_string("/proc/stat").unwrap_or_default();
     // user nice system idle iowait irq softirq steal
     let all = numbers(all.lines().next().unwrap_or_default());
-    let busy = all.iter().take(8).sum::<u64>() - all.iter().skip(3).take(2).sum::<u64>();
+    let busy = all.iter().take(8).sum::<i64>() - all.iter().skip(3).take(2).sum::<i64>();
     let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let own = numbers(own.rsplit(')').next().unwrap_or_default());
     (busy, own.iter().skip(10).take(2).sum())
@@ -47,7 +48,7 @@ fn ticks() -> (u64, u64) {
 
 /// Tells whether anyone else ran.
 pub struct Meter {
-    from: (u64, u64),
+    from: (i64, i64),
 }
 
 impl Meter {
@@ -58,6 +59,6 @@ impl Meter {
     /// Seconds of processor time that others took since, all processors together.
     pub fn others(&self) -> f64 {
         let (busy, own) = ticks();
-        (busy - self.from.0).saturating_sub(own - self.from.1) as f64 / 100.0
+        (busy - self.from.0 - (own - self.from.1)).max(0) as f64 / 100.0
     }
 }
