@@ -6,6 +6,8 @@
 mod custom;
 #[path = "engine/layers.rs"]
 mod layers;
+#[path = "engine/merging.rs"]
+mod merging;
 #[path = "engine/reduce_quanta.rs"]
 mod reduce_quanta;
 #[path = "engine/reduce_rounds.rs"]

@@ -40,10 +40,10 @@ impl Arbitrary for Random {
 
 #[test]
 fn random_lives() {
-    fn life(ops: Vec<Random>) {
-        check(&ops.into_iter().map(|Random(op)| op).collect::<Vec<_>>());
+    fn life(ops: Vec<Random>, fan_out: u8) {
+        check(&ops.into_iter().map(|Random(op)| op).collect::<Vec<_>>(), 2 + usize::from(fan_out % 6));
     }
-    QuickCheck::new().rng(Gen::new(80)).tests(300).quickcheck(life as fn(Vec<Random>));
+    QuickCheck::new().rng(Gen::new(80)).tests(300).quickcheck(life as fn(Vec<Random>, u8));
 }
 
 /// As a fuzzer has it: from bytes, and with each merge policy.

@@ -95,6 +95,24 @@ impl Mapping {
         self.bytes
     }
 
+    /// Gives back all but its first `bytes`, a multiple of the page size below its length; false if it is part of a file, or
+    /// the system refuses.
+    ///
+    /// # Safety
+    /// Nobody reads or writes what is given back any more.
+    pub(crate) unsafe fn shrink(&mut self, bytes: usize) -> bool {
+        debug_assert!(bytes > 0 && bytes < self.bytes && bytes.is_multiple_of(page_bytes()));
+        if self.file.is_some() {
+            return false;
+        }
+        // SAFETY: the end of a range that we own, whole pages, which the caller says nobody uses.
+        let rc = unsafe { libc::munmap(self.base.as_ptr().add(bytes).cast(), self.bytes - bytes) };
+        if rc == 0 {
+            self.bytes = bytes;
+        }
+        rc == 0
+    }
+
     fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let mapped = layout::with_room_to_align(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new private mapping at an address of the system's choice touches nothing that exists.

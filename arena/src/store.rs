@@ -130,15 +130,8 @@ impl Store {
     }
 
     fn allocate_large(&mut self, size: usize) -> io::Result<NonNull<u8>> {
-        // SAFETY: cached headers are mapped, and ours.
-        let found = self.cached.iter().rposition(|large| unsafe { large.as_ref() }.head.large == size);
-        let large = match found {
-            Some(index) => {
-                let large = self.cached.remove(index);
-                // SAFETY: as above.
-                self.idle -= unsafe { large.as_ref() }.mapping.bytes();
-                large
-            }
+        let large = match self.take_cached(size) {
+            Some(large) => large,
             None => self.map_large(size)?,
         };
         self.out += 1;
@@ -146,6 +139,32 @@ impl Store {
         self.large_bytes += size;
         // SAFETY: the block lies `offset` into the mapping that begins with this header.
         Ok(unsafe { large.cast::<u8>().add(large.as_ref().offset) })
+    }
+
+    /// A cached block of this size, or the least that is longer, cut to it: its first pages are touched already, and clearing
+    /// new ones costs more than to give back those that are too many. Not one more than twice as long.
+    fn take_cached(&mut self, size: usize) -> Option<NonNull<Large>> {
+        // SAFETY: cached headers are mapped, and ours.
+        let size_of = |large: &NonNull<Large>| unsafe { large.as_ref() }.head.large;
+        let fitting = self.cached.iter().enumerate().map(|(index, large)| (size_of(large), std::cmp::Reverse(index)));
+        let (found, std::cmp::Reverse(index)) =
+            fitting.filter(|(found, _)| *found >= size && *found / 2 <= size).min()?;
+        let mut large = self.cached[index];
+        // SAFETY: as above; no other reference to the header exists.
+        let header = unsafe { large.as_mut() };
+        let bytes = header.mapping.bytes();
+        if found > size {
+            let (_, needed) = layout::alone(size, map::page_bytes(), false);
+            // SAFETY: nobody has the block. Header and block of `size` lie within the first `needed` bytes.
+            if needed < bytes && !unsafe { header.mapping.shrink(needed) } {
+                return None;
+            }
+            header.head.large = size;
+        }
+        self.cached.remove(index);
+        self.idle -= bytes;
+        self.reserved -= bytes - header.mapping.bytes();
+        Some(large)
     }
 
     fn map_large(&mut self, size: usize) -> io::Result<NonNull<Large>> {

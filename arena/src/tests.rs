@@ -291,6 +291,35 @@ fn freed_blocks_are_reused() {
     }
 }
 
+/// A block that is too long serves too, cut to size; one that is much too long does not.
+#[test]
+fn longer_freed_blocks_are_cut() {
+    for in_files in [false, true] {
+        let directory = in_files.then(std::env::temp_dir);
+        let arena = Arena::new(ArenaConfig { slack_bytes: 32 << 20, backing_directory: directory, ..small("cut") });
+        let _entered = arena.enter();
+        let reserved = |size: usize| {
+            let mut buffer = Buffer::<u8>::with_capacity(size);
+            buffer.resize(buffer.capacity(), 7);
+            arena.check_invariants();
+            let class = buffer.block_bytes();
+            drop(buffer);
+            arena.check_invariants();
+            (arena.stats().reserved_bytes, class)
+        };
+        let mut before = reserved(8 << 20).0;
+        for size in [7 << 20, 6 << 20, (4 << 20) + 1] {
+            let (after, class) = reserved(size);
+            // From a file nothing can be cut.
+            assert_eq!(after < before, !in_files, "{size}: {before} B before, {after} B after");
+            assert!(in_files || after <= class + (1 << 16), "{size}: a block of {class} B in {after} B");
+            before = after;
+        }
+        let (after, class) = reserved(2 << 20);
+        assert!(after >= before + class, "half of a block is not cut off");
+    }
+}
+
 #[test]
 fn regions_may_lie_in_files() {
     let config = ArenaConfig { backing_directory: Some(std::env::temp_dir()), ..small("filed") };

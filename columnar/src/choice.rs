@@ -88,16 +88,8 @@ impl<T: Int> Choice<T> {
         if let Some(step) = self.line {
             return Some(Encoding::Stride { base, step, len });
         }
-        let span = self.greatest - base;
-        if T::BITS > 8 && span <= u64::from(u8::MAX) {
-            Some(Encoding::Narrow8 { base, deltas: Buffer::with_capacity(len) })
-        } else if T::BITS > 16 && span <= u64::from(u16::MAX) {
-            Some(Encoding::Narrow16 { base, deltas: Buffer::with_capacity(len) })
-        } else if T::BITS > 32 && span <= u64::from(u32::MAX) {
-            Some(Encoding::Narrow32 { base, deltas: Buffer::with_capacity(len) })
-        } else {
-            is_loose(values).then(|| Encoding::Plain(Buffer::with_capacity(len)))
-        }
+        Encoding::narrow(base, self.greatest, len)
+            .or_else(|| is_loose(values).then(|| Encoding::Plain(Buffer::with_capacity(len))))
     }
 }
 

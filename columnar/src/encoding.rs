@@ -3,7 +3,7 @@
 //! ```text
 //!   plain    v0 v1 v2 …            8n bytes for u64
 //!   stride   base, step, len       key(i) = base + i·step; a constant has step 0; no bytes
-//!   narrow   base; d0 d1 d2 …      key(i) = base + d(i), d of 8, 16 or 32 bits
+//!   narrow   base; d0 d1 d2 …      key(i) = base + d(i), d of 8, 16 or 32 bits, none above span
 //! ```
 //! `seal` takes the smallest; on a tie the plain one. A stride never wraps and never descends, so on it and on
 //! narrow ones searching needs no decoding. Choosing (file `choice`) costs one pass, narrowing another; decoding one.
@@ -34,9 +34,9 @@ pub enum EncodingKind {
 pub(crate) enum Encoding<T: Int> {
     Plain(Buffer<T>),
     Stride { base: u64, step: u64, len: usize },
-    Narrow8 { base: u64, deltas: Buffer<u8> },
-    Narrow16 { base: u64, deltas: Buffer<u16> },
-    Narrow32 { base: u64, deltas: Buffer<u32> },
+    Narrow8 { base: u64, span: u64, deltas: Buffer<u8> },
+    Narrow16 { base: u64, span: u64, deltas: Buffer<u16> },
+    Narrow32 { base: u64, span: u64, deltas: Buffer<u32> },
 }
 
 impl<T: Int> Encoding<T> {
@@ -48,19 +48,90 @@ impl<T: Int> Encoding<T> {
             Encoding::Stride { base, step, .. } => {
                 extend_with(out, upper - lower, |i| T::from_key(base + step * (lower + i) as u64));
             }
-            Encoding::Narrow8 { base, deltas } => {
+            Encoding::Narrow8 { base, deltas, .. } => {
                 let deltas = &deltas[lower..upper];
                 extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
-            Encoding::Narrow16 { base, deltas } => {
+            Encoding::Narrow16 { base, deltas, .. } => {
                 let deltas = &deltas[lower..upper];
                 extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
-            Encoding::Narrow32 { base, deltas } => {
+            Encoding::Narrow32 { base, deltas, .. } => {
                 let deltas = &deltas[lower..upper];
                 extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
             }
         }
+    }
+
+    /// The values from `lower` on, as many as fill `out`.
+    pub(crate) fn decode_to(&self, lower: usize, out: &mut [T]) {
+        fn narrow<T: Int, D: Copy + Into<u64>>(base: u64, deltas: &[D], out: &mut [T]) {
+            out.iter_mut().zip(deltas).for_each(|(slot, delta)| *slot = T::from_key(base + (*delta).into()));
+        }
+        let upper = lower + out.len();
+        match self {
+            Encoding::Plain(values) => out.copy_from_slice(&values[lower..upper]),
+            Encoding::Stride { base, step, len } => {
+                assert!(upper <= *len, "index {upper} of a column of {len}");
+                out.iter_mut().zip(lower as u64..).for_each(|(slot, i)| *slot = T::from_key(base + step * i));
+            }
+            Encoding::Narrow8 { base, deltas, .. } => narrow(*base, &deltas[lower..upper], out),
+            Encoding::Narrow16 { base, deltas, .. } => narrow(*base, &deltas[lower..upper], out),
+            Encoding::Narrow32 { base, deltas, .. } => narrow(*base, &deltas[lower..upper], out),
+        }
+    }
+
+    /// Some values from `lower` on, at most as many as `block` holds; none only at the end.
+    pub(crate) fn block<'a>(&'a self, lower: usize, block: &'a mut [T]) -> &'a [T] {
+        let count = (self.len() - lower).min(block.len());
+        match self {
+            Encoding::Plain(values) => &values[lower..lower + count],
+            _ => {
+                self.decode_to(lower, &mut block[..count]);
+                &block[..count]
+            }
+        }
+    }
+
+    /// Bounds of the keys, if they are known without looking.
+    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+        match self {
+            Encoding::Plain(_) => None,
+            Encoding::Stride { base, step, len } => Some((*base, base + step * (*len as u64 - 1))),
+            Encoding::Narrow8 { base, span, .. }
+            | Encoding::Narrow16 { base, span, .. }
+            | Encoding::Narrow32 { base, span, .. } => Some((*base, base + span)),
+        }
+    }
+
+    /// An empty narrow column for keys of `least..=greatest`, with room for `room`; none if that is no narrower.
+    pub(crate) fn narrow(least: u64, greatest: u64, room: usize) -> Option<Self> {
+        let (base, span) = (least, greatest - least);
+        if T::BITS > 8 && span <= u64::from(u8::MAX) {
+            Some(Encoding::Narrow8 { base, span, deltas: Buffer::with_capacity(room) })
+        } else if T::BITS > 16 && span <= u64::from(u16::MAX) {
+            Some(Encoding::Narrow16 { base, span, deltas: Buffer::with_capacity(room) })
+        } else if T::BITS > 32 && span <= u64::from(u32::MAX) {
+            Some(Encoding::Narrow32 { base, span, deltas: Buffer::with_capacity(room) })
+        } else {
+            None
+        }
+    }
+
+    /// Appends values to a narrow column, if it is one and they lie in its bounds; else nothing happens.
+    pub(crate) fn extend_narrow(&mut self, values: &[T]) -> bool {
+        let Some((base, greatest)) = self.bounds() else { return false };
+        let within = |within, value: &T| within & (value.key() >= base) & (value.key() <= greatest);
+        if matches!(self, Encoding::Stride { .. }) || !values.iter().fold(true, within) {
+            return false;
+        }
+        match self {
+            Encoding::Narrow8 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u8),
+            Encoding::Narrow16 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u16),
+            Encoding::Narrow32 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u32),
+            Encoding::Plain(_) | Encoding::Stride { .. } => unreachable!("looked at above"),
+        }
+        true
     }
 
     #[inline]
@@ -74,7 +145,8 @@ impl<T: Int> Encoding<T> {
         }
     }
 
-    #[inline]
+    // Always, so that loops over one column choose the encoding once.
+    #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> T {
         match self {
             Encoding::Plain(values) => values[index],
@@ -82,9 +154,9 @@ impl<T: Int> Encoding<T> {
                 assert!(index < *len, "index {index} of a column of {len}");
                 T::from_key(base + step * index as u64)
             }
-            Encoding::Narrow8 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
-            Encoding::Narrow16 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
-            Encoding::Narrow32 { base, deltas } => T::from_key(base + u64::from(deltas[index])),
+            Encoding::Narrow8 { base, deltas, .. } => T::from_key(base + u64::from(deltas[index])),
+            Encoding::Narrow16 { base, deltas, .. } => T::from_key(base + u64::from(deltas[index])),
+            Encoding::Narrow32 { base, deltas, .. } => T::from_key(base + u64::from(deltas[index])),
         }
     }
 
@@ -105,9 +177,44 @@ impl<T: Int> Encoding<T> {
                 };
                 usize::try_from(index).unwrap_or(upper).max(lower).min(upper)
             }
-            Encoding::Narrow8 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
-            Encoding::Narrow16 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
-            Encoding::Narrow32 { base, deltas } => seek_narrow(deltas, *base, key, lower, upper),
+            Encoding::Narrow8 { base, deltas, .. } => seek_narrow(deltas, *base, key, lower, upper),
+            Encoding::Narrow16 { base, deltas, .. } => seek_narrow(deltas, *base, key, lower, upper),
+            Encoding::Narrow32 { base, deltas, .. } => seek_narrow(deltas, *base, key, lower, upper),
+        }
+    }
+
+    /// See [`Column::seek_windows`](crate::Column::seek_windows).
+    pub(crate) fn seek_windows(&self, starts: &mut [usize], width: usize, targets: &[T]) {
+        match self {
+            Encoding::Plain(values) => seek_windows(starts, width, targets, |i, target| values[i] < *target),
+            Encoding::Stride { .. } => {
+                for (start, target) in starts.iter_mut().zip(targets) {
+                    *start = self.seek(*start, *start + width, *target);
+                }
+            }
+            Encoding::Narrow8 { base, deltas, .. } => {
+                seek_windows(starts, width, targets, |i, target| base + u64::from(deltas[i]) < target.key());
+            }
+            Encoding::Narrow16 { base, deltas, .. } => {
+                seek_windows(starts, width, targets, |i, target| base + u64::from(deltas[i]) < target.key());
+            }
+            Encoding::Narrow32 { base, deltas, .. } => {
+                seek_windows(starts, width, targets, |i, target| base + u64::from(deltas[i]) < target.key());
+            }
+        }
+    }
+
+    /// See [`Column::ascends`](crate::Column::ascends).
+    pub(crate) fn ascends(&self, lower: usize, upper: usize) -> bool {
+        match self {
+            Encoding::Plain(values) => slice_ascends(&values[lower..upper]),
+            Encoding::Stride { step, len, .. } => {
+                assert!(upper <= *len, "index {upper} of a column of {len}");
+                *step > 0 || upper - lower < 2
+            }
+            Encoding::Narrow8 { deltas, .. } => slice_ascends(&deltas[lower..upper]),
+            Encoding::Narrow16 { deltas, .. } => slice_ascends(&deltas[lower..upper]),
+            Encoding::Narrow32 { deltas, .. } => slice_ascends(&deltas[lower..upper]),
         }
     }
 
@@ -157,6 +264,10 @@ impl<T: Int> Encoding<T> {
                 T::BITS
             );
         };
+        let narrow = |base: u64, span: u64, greatest: u64| {
+            assert!(greatest <= span, "{greatest} above {span}");
+            fits(base, span);
+        };
         match self {
             Encoding::Plain(_) => {}
             Encoding::Stride { base, step, len } => {
@@ -164,9 +275,35 @@ impl<T: Int> Encoding<T> {
                 let span = (*len as u64 - 1).checked_mul(*step);
                 fits(*base, span.expect("a stride never wraps"));
             }
-            Encoding::Narrow8 { base, deltas } => fits(*base, greatest(deltas)),
-            Encoding::Narrow16 { base, deltas } => fits(*base, greatest(deltas)),
-            Encoding::Narrow32 { base, deltas } => fits(*base, greatest(deltas)),
+            Encoding::Narrow8 { base, span, deltas } => narrow(*base, *span, greatest(deltas)),
+            Encoding::Narrow16 { base, span, deltas } => narrow(*base, *span, greatest(deltas)),
+            Encoding::Narrow32 { base, span, deltas } => narrow(*base, *span, greatest(deltas)),
+        }
+    }
+}
+
+/// In pieces, each without a way out, so that it is compiled to vectors.
+fn slice_ascends<V: Copy + Ord>(values: &[V]) -> bool {
+    const PIECE: usize = 256;
+    (0..values.len().saturating_sub(1)).step_by(PIECE).all(|start| {
+        let piece = &values[start..values.len().min(start + PIECE + 1)];
+        piece.iter().zip(&piece[1..]).fold(true, |ascends, (a, b)| ascends & (a < b))
+    })
+}
+
+/// Searches eight windows in lockstep: the loads of one round do not depend on each other.
+fn seek_windows<T>(starts: &mut [usize], width: usize, targets: &[T], is_below: impl Fn(usize, &T) -> bool) {
+    debug_assert!(width.is_power_of_two() && starts.len() == targets.len());
+    for (starts, targets) in starts.chunks_mut(8).zip(targets.chunks(8)) {
+        let mut half = width / 2;
+        while half > 0 {
+            for (start, target) in starts.iter_mut().zip(targets) {
+                *start += half * usize::from(is_below(*start + half - 1, target));
+            }
+            half /= 2;
+        }
+        for (start, target) in starts.iter_mut().zip(targets) {
+            *start += usize::from(is_below(*start, target));
         }
     }
 }

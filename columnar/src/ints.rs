@@ -1,6 +1,7 @@
 //! The column of integers, chars and floats; every other column is built from it.
 //!
-//! Plain while it is built, the smallest of the encodings (file `encoding`) once sealed.
+//! While it is built, a stride for as long as the values lie on a straight line (so one value, or many equal ones, take no
+//! memory), plain from then on; the smallest of the encodings (file `encoding`) once sealed.
 use crate::choice::{Choice, shrink_in};
 use crate::encoding::{Encoding, EncodingKind, extend_with};
 use crate::float::{F32, F64};
@@ -9,6 +10,7 @@ use crate::int::Int;
 use crate::seal::Sealer;
 use crate::slice::Slice;
 use crate::traits::{Column, Columnar, Packed};
+use crate::weave::{self, BLOCK, Step};
 use kpg_arena::Buffer;
 use std::cmp::Ordering;
 
@@ -80,23 +82,117 @@ impl<T: Int> Ints<T> {
     ///
     /// # Panics
     /// If `index` is not below the count.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn at(&self, index: usize) -> T {
         self.encoding.get(index)
     }
 
     /// Appends a value.
-    #[inline]
+    #[inline(always)]
     pub fn append(&mut self, value: T) {
-        self.plain_mut().push(value);
+        match &mut self.encoding {
+            Encoding::Plain(values) if values.capacity() > 0 => values.push(value),
+            Encoding::Stride { base, step, len } => {
+                let last = *base + *step * (*len as u64 - 1);
+                match value.key().checked_sub(last) {
+                    Some(between) if between == *step || *len == 1 => (*step, *len) = (between, *len + 1),
+                    _ => self.decode_for(1).push(value),
+                }
+            }
+            _ => self.append_slowly(value),
+        }
+    }
+
+    #[inline(never)]
+    fn append_slowly(&mut self, value: T) {
+        let is_narrow = !matches!(self.encoding, Encoding::Plain(_) | Encoding::Stride { .. });
+        if !is_narrow || !(self.encoding.extend_narrow(&[value]) || self.widen(&[value])) {
+            self.append_line(value.key(), 0, 1);
+        }
+    }
+
+    /// Whether a column of these values may be a stride before it is sealed. Bytes stay bytes, since lists of them are read
+    /// as slices.
+    const LINES: bool = T::BITS > 8;
+
+    /// Appends `count` values from that of key `first` on, keys `step` apart.
+    pub(crate) fn append_line(&mut self, first: u64, step: u64, count: usize) {
+        if count == 0 {
+            return;
+        }
+        match &mut self.encoding {
+            Encoding::Plain(values) if Self::LINES && values.capacity() == 0 => {
+                let step = if count > 1 { step } else { 0 };
+                self.encoding = Encoding::Stride { base: first, step, len: count };
+            }
+            Encoding::Stride { base, step: before, len } => {
+                let last = *base + *before * (*len as u64 - 1);
+                let between = first.checked_sub(last);
+                let goes_on = (*len == 1 || between == Some(*before)) && (count == 1 || between == Some(step));
+                match between {
+                    Some(between) if goes_on => (*before, *len) = (between, *len + count),
+                    _ => self.decode_for(count).extend_line(first, step, count),
+                }
+            }
+            _ => self.decode_for(count).extend_line(first, step, count),
+        }
+    }
+
+    /// Appends values, wherever they come from.
+    fn append_all(&mut self, values: &[T]) {
+        if self.encoding.extend_narrow(values) {
+            return;
+        }
+        let goes_on = |(step, value): (usize, &T)| {
+            let (first, between) = self.as_stride()?;
+            Some(first.checked_add(between.checked_mul((self.encoding.len() + step) as u64)?)? == value.key())
+        };
+        let is_line = values.iter().enumerate().all(|value| goes_on(value) == Some(true));
+        // A short one is decoded, which costs no more.
+        if is_line || self.encoding.len() < BLOCK || !self.widen(values) {
+            values.iter().for_each(|value| self.append(*value));
+        }
+    }
+
+    /// Makes a narrow or straight column one that is narrow, has room to move, and holds these values too; false if that would
+    /// be as wide as a plain one, or it is plain. Cost: linear.
+    fn widen(&mut self, values: &[T]) -> bool {
+        let Some((least, greatest)) = self.encoding.bounds() else { return false };
+        let (least, greatest) = values
+            .iter()
+            .fold((least, greatest), |(least, greatest), value| (least.min(value.key()), greatest.max(value.key())));
+        let (lower, upper) = Self::surroundings(least, greatest);
+        let room = self.encoding.len() + values.len();
+        let wider = Encoding::narrow(lower, upper, room).or_else(|| Encoding::narrow(least, greatest, room));
+        let Some(mut wider) = wider else { return false };
+        let mut block = [T::from_key(0); BLOCK];
+        for start in (0..self.encoding.len()).step_by(BLOCK) {
+            assert!(wider.extend_narrow(self.encoding.block(start, &mut block)), "its own values are within");
+        }
+        assert!(wider.extend_narrow(values), "the bounds were made for these");
+        self.encoding = wider;
+        true
+    }
+
+    /// Bounds with as much room again on both sides.
+    fn surroundings(least: u64, greatest: u64) -> (u64, u64) {
+        let span = (greatest - least).max(8);
+        let top = u64::MAX >> (u64::BITS - T::BITS);
+        (least.saturating_sub(span), greatest.saturating_add(span).min(top))
     }
 
     /// The buffer of a plain column; decodes a sealed one.
     #[inline]
     pub(crate) fn plain_mut(&mut self) -> &mut Buffer<T> {
+        self.decode_for(0)
+    }
+
+    /// The same, with room for `more` values if it has to be decoded.
+    #[inline]
+    fn decode_for(&mut self, more: usize) -> &mut Buffer<T> {
         if !matches!(self.encoding, Encoding::Plain(_)) {
-            self.decode();
+            self.decode(more);
         }
         match &mut self.encoding {
             Encoding::Plain(values) => values,
@@ -105,11 +201,21 @@ impl<T: Int> Ints<T> {
     }
 
     #[cold]
-    fn decode(&mut self) {
+    fn decode(&mut self, more: usize) {
         let len = self.encoding.len();
-        let mut values = Buffer::with_capacity(len + 1);
+        let mut values = Buffer::with_capacity(len + more.max(1));
         self.encoding.decode_into(0, len, &mut values);
         self.encoding = Encoding::Plain(values);
+    }
+}
+
+/// Appending values whose keys are a line.
+trait ExtendLine {
+    fn extend_line(&mut self, first: u64, step: u64, count: usize);
+}
+impl<T: Int> ExtendLine for Buffer<T> {
+    fn extend_line(&mut self, first: u64, step: u64, count: usize) {
+        extend_with(self, count, |index| T::from_key(first + step * index as u64));
     }
 }
 
@@ -122,7 +228,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     fn len(&self) -> usize {
         self.encoding.len()
     }
-    #[inline]
+    #[inline(always)]
     fn get(&self, index: usize) -> T {
         self.encoding.get(index)
     }
@@ -131,6 +237,27 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         self.append(value);
     }
     fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
+        if let Encoding::Stride { base, step, len } = other.encoding {
+            assert!(lower <= upper && upper <= len, "range {lower}..{upper} of a column of {len}");
+            // An empty range may start behind the last key there is.
+            return if lower < upper {
+                self.append_line(base + step * lower as u64, step, upper - lower)
+            };
+        }
+        if !matches!(self.encoding, Encoding::Plain(_)) {
+            // A narrow column stays so, as long as the values fit.
+            let mut block = [T::from_key(0); BLOCK];
+            let mut done = lower;
+            while done < upper && !matches!(self.encoding, Encoding::Plain(_)) {
+                let values = other.encoding.block(done, &mut block[..(upper - done).min(BLOCK)]);
+                done += values.len();
+                self.append_all(values);
+            }
+            if done == upper {
+                return;
+            }
+            return self.extend_from(other, done, upper);
+        }
         other.encoding.decode_into(lower, upper, self.plain_mut());
     }
     fn clear(&mut self) {
@@ -143,6 +270,13 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         self.plain_mut().reserve(additional);
     }
     fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
+        // What was woven is as narrow as what it came from, and may have got short.
+        match &mut self.encoding {
+            Encoding::Narrow8 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Narrow16 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Narrow32 { deltas, .. } => return shrink_in(deltas, sealer),
+            Encoding::Plain(_) | Encoding::Stride { .. } => {}
+        }
         sealer.part(|fuel, state| {
             let Encoding::Plain(values) = &self.encoding else { return true };
             if values.is_empty() {
@@ -179,20 +313,79 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         self.encoding.pack(lower, upper, room, keys)
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
-        let out = self.plain_mut();
         match &other.encoding {
             Encoding::Plain(values) => {
-                extend_with(out, indices.len(), |i| values[indices[i] as usize]);
+                extend_with(self.decode_for(indices.len()), indices.len(), |i| values[indices[i] as usize]);
             }
-            encoding => extend_with(out, indices.len(), |i| encoding.get(indices[i] as usize)),
+            Encoding::Stride { base, step: 0, len } => {
+                let greatest = indices.iter().max();
+                assert!(greatest.is_none_or(|index| (*index as usize) < *len), "{greatest:?} of a column of {len}");
+                self.append_line(*base, 0, indices.len());
+            }
+            encoding => {
+                let out = self.decode_for(indices.len());
+                extend_with(out, indices.len(), |i| encoding.get(indices[i] as usize));
+            }
         }
     }
     fn push_values(&mut self, values: &[T]) {
         self.plain_mut().extend_from_slice(values);
     }
+    fn push_many(&mut self, value: T, count: usize) {
+        self.append_line(value.key(), 0, count);
+    }
+    fn constant(&self) -> Option<T> {
+        self.as_constant().or_else(|| (self.len() == 1).then(|| self.at(0)))
+    }
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+        let room = inputs.iter().map(|input| input.len()).sum();
+        let bounds = inputs.iter().filter(|input| !input.is_empty()).map(|input| input.encoding.bounds());
+        let all = bounds.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))));
+        let Some(Some((mut least, mut greatest))) = all else { return self.reserve(room) };
+        if least == greatest {
+            // A constant, as it seems, which needs no memory.
+            return;
+        }
+        if sums {
+            // Sums of two may lie as far out again.
+            (least, greatest) = Self::surroundings(least, greatest);
+        }
+        match Encoding::narrow(least, greatest, room) {
+            Some(encoding) => self.encoding = encoding,
+            None => self.reserve(room),
+        }
+    }
+    fn plan(&self, i: usize, other: &Self, j: usize, steps: &mut [Step]) -> usize {
+        weave::plan(&self.encoding, i, &other.encoding, j, steps)
+    }
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
+        let constant = a.0.as_constant().filter(|value| b.0.as_constant() == Some(*value));
+        if let Some(value) = constant
+            && sums.is_none_or(|sums| sums.is_empty() || sums.as_constant() == Some(value))
+        {
+            return self.append_line(value.key(), 0, weave::woven(steps));
+        }
+        let none = Encoding::Plain(Buffer::new());
+        let third = sums.map_or(&none, |sums| &sums.encoding);
+        let mut sources = [weave::From(&a.0.encoding, a.1), weave::From(&b.0.encoding, b.1), weave::From(third, 0)];
+        let (mut buffer, mut out) = ([T::from_key(0); 4 * BLOCK], [T::from_key(0); BLOCK]);
+        for steps in steps.chunks(BLOCK) {
+            let values = weave::weave(&mut sources, sums.is_some(), steps, &mut buffer, &mut out);
+            match &mut self.encoding {
+                Encoding::Plain(plain) if plain.capacity() > 0 => plain.extend_from_slice(values),
+                _ => self.append_all(values),
+            }
+        }
+    }
+    fn ascends(&self, lower: usize, upper: usize) -> bool {
+        self.encoding.ascends(lower, upper)
+    }
     #[inline]
     fn seek(&self, lower: usize, upper: usize, target: T) -> usize {
         self.encoding.seek(lower, upper, target)
+    }
+    fn seek_windows(&self, starts: &mut [usize], width: usize, targets: &[T]) {
+        self.encoding.seek_windows(starts, width, targets);
     }
     /// As many leading items as fit in 64 bits, zeros after the end.
     fn range_prefix(&self, lower: usize, upper: usize) -> u64 {

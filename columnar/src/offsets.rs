@@ -21,6 +21,14 @@ pub struct Offsets {
 }
 
 impl Offsets {
+    /// The ends of `count` lists of `each` items.
+    #[must_use]
+    pub fn of_lists(count: usize, each: usize) -> Self {
+        let mut offsets = Self::default();
+        offsets.push_lists(count, each);
+        offsets
+    }
+
     /// Ends the next list at item `end`.
     ///
     /// # Panics
@@ -31,6 +39,12 @@ impl Offsets {
         assert!(end >= self.last, "end {end} is before the last, {}", self.last);
         self.ends.append(end);
         self.last = end;
+    }
+
+    /// Ends `count` lists of `each` items.
+    pub fn push_lists(&mut self, count: usize, each: usize) {
+        self.ends.append_line(self.last + each as u64, each as u64, count);
+        self.last += (count * each) as u64;
     }
 
     /// The items of list `index`: from the first (`.0`) to before the second (`.1`). O(1).
@@ -73,13 +87,20 @@ impl Offsets {
     pub fn extend_from(&mut self, other: &Self, lower: usize, upper: usize) {
         let (first, end) = other.span(lower, upper);
         let (first, last) = (first as u64, self.last);
-        let ends = self.ends.plain_mut();
-        match other.ends.as_plain() {
-            Some(plain) => {
-                let plain = &plain[lower..upper];
-                crate::encoding::extend_with(ends, plain.len(), |i| plain[i] - first + last);
+        match (other.ends.as_plain(), other.ends.as_stride()) {
+            // A range behind the last list is empty.
+            (_, Some((base, step))) if lower < upper => {
+                self.ends.append_line(base + step * lower as u64 - first + last, step, upper - lower);
             }
-            None => crate::encoding::extend_with(ends, upper - lower, |i| other.ends.at(lower + i) - first + last),
+            (_, Some(_)) => {}
+            (Some(plain), _) => {
+                let plain = &plain[lower..upper];
+                crate::encoding::extend_with(self.ends.plain_mut(), plain.len(), |i| plain[i] - first + last);
+            }
+            _ => {
+                let end = |i| other.ends.at(lower + i) - first + last;
+                crate::encoding::extend_with(self.ends.plain_mut(), upper - lower, end);
+            }
         }
         self.last += end as u64 - first;
     }
@@ -144,7 +165,7 @@ impl Offsets {
         self.ends.kind()
     }
 
-    /// If each list is `n` items long and the offsets are sealed: `n`.
+    /// If each list is known to be `n` items long: `n`.
     #[must_use]
     pub fn uniform(&self) -> Option<usize> {
         match self.ends.as_stride()? {
@@ -211,9 +232,13 @@ mod tests {
         for list in 1..=1000 {
             offsets.push(3 * list);
         }
-        assert!(offsets.bytes() >= 8000);
+        assert_eq!((offsets.bytes(), offsets.uniform()), (0, Some(3)));
+        assert_eq!(Offsets::of_lists(1000, 3).bounds(999), offsets.bounds(999));
         offsets.seal();
         assert_eq!((offsets.bytes(), offsets.uniform()), (0, Some(3)));
+        offsets.extend_from(&Offsets::of_lists(20, 3), 3, 7);
+        assert_eq!((offsets.bytes(), offsets.len(), offsets.last()), (0, 1004, 3012));
+        offsets = Offsets::of_lists(1000, 3);
         offsets.push(3000);
         offsets.seal();
         assert_eq!(offsets.kind(), EncodingKind::Narrow16);

@@ -132,6 +132,21 @@ macro_rules! plain_struct_column {
             fn seek(&self, lower: usize, upper: usize, target: Self::Owned) -> usize {
                 $crate::Column::seek(&self.0, lower, upper, ($(target.$field,)+))
             }
+            fn push_many(&mut self, value: Self::Owned, count: usize) {
+                $crate::Column::push_many(&mut self.0, ($(value.$field,)+), count);
+            }
+            fn constant(&self) -> Option<Self::Owned> {
+                let ($($field,)+) = $crate::Column::constant(&self.0)?;
+                Some($name { $($field),+ })
+            }
+            fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+                let inputs: Vec<_> = inputs.iter().map(|input| &input.0).collect();
+                $crate::Column::prepare_merge(&mut self.0, &inputs, sums);
+            }
+            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[$crate::Step]) {
+                let sums = sums.map(|sums| &sums.0);
+                $crate::Column::weave(&mut self.0, (&a.0.0, a.1), (&b.0.0, b.1), sums, steps);
+            }
             fn check_invariants(&self) {
                 $crate::Column::check_invariants(&self.0);
             }

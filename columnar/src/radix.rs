@@ -4,9 +4,9 @@
 use kpg_arena::Buffer;
 
 /// Digits of 8 bits have histograms that fit the first-level cache and suit short inputs; longer ones save
-/// passes with 11 bits, whose 2048 counters (8 KiB) are then few beside the words.
+/// passes with 12 bits, whose 4096 counters (16 KiB) are then few beside the words.
 const NARROW: u32 = 8;
-const WIDE: u32 = 11;
+const WIDE: u32 = 12;
 /// From this length on wide digits pay.
 const WIDE_FROM: usize = 4096;
 

@@ -41,6 +41,15 @@ pub struct Sorter {
     order: Buffer<u32>,
 }
 
+/// Indices of [`Sorter::sort_groups`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group<'a> {
+    /// Each (data, time) is there but once.
+    Singles(&'a [u32]),
+    /// All have the same (data, time); in order, at least two.
+    Equal(&'a [u32]),
+}
+
 /// The range being sorted.
 #[derive(Clone, Copy)]
 struct Part {
@@ -101,8 +110,7 @@ impl Sorter {
         &self.order
     }
 
-    /// As [`sort`](Self::sort), handing over one group of indices for each distinct `(data, time)`, in order:
-    /// what consolidation sums.
+    /// As [`sort`](Self::sort), handing over the indices in order in groups: what consolidation sums.
     ///
     /// # Panics
     /// As `sort`.
@@ -112,28 +120,31 @@ impl Sorter {
         times: &T,
         lower: usize,
         upper: usize,
-        mut group: impl FnMut(&[u32]),
+        mut group: impl FnMut(Group<'_>),
     ) {
         let (part, equal) = self.sort_part(data, times, lower, upper);
-        let mut previous: Option<u64> = None;
-        self.order.clear();
-        for &word in self.words.iter() {
-            let index = part.index(word) + lower;
-            if let Some(before) = previous {
-                let earlier = part.index(before) + lower;
-                let same = before >> part.index_bits == word >> part.index_bits
-                    && (equal.data || data.get(earlier) == data.get(index))
-                    && (equal.times || times.get(earlier) == times.get(index));
-                if !same {
-                    group(&self.order);
-                    self.order.clear();
-                }
+        let Sorter { words, order, .. } = self;
+        order.clear();
+        extend_with(order, words.len(), |i| (part.index(words[i]) + lower) as u32);
+        let (words, order) = (&words[..], &order[..]);
+        let same = |at: usize| {
+            let (earlier, index) = (order[at - 1] as usize, order[at] as usize);
+            part.same_code(&words[at - 1], &words[at])
+                && (equal.data || data.get(earlier) == data.get(index))
+                && (equal.times || times.get(earlier) == times.get(index))
+        };
+        let mut start = 0;
+        while start < order.len() {
+            let pair = (start + 1..order.len()).find(|&at| same(at));
+            let singles = pair.map_or(order.len(), |at| at - 1);
+            if start < singles {
+                group(Group::Singles(&order[start..singles]));
             }
-            self.order.push(index as u32);
-            previous = Some(word);
-        }
-        if !self.order.is_empty() {
-            group(&self.order);
+            start = singles;
+            if let Some(second) = pair {
+                start = (second + 1..order.len()).find(|&at| !same(at)).unwrap_or(order.len());
+                group(Group::Equal(&order[singles..start]));
+            }
         }
     }
 
@@ -284,8 +295,9 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(sorter.sort(&data, &times, 0, rows.len()), expected);
             let mut groups = expected.chunk_by(|&a, &b| rows[a as usize] == rows[b as usize]);
-            sorter.sort_groups(&data, &times, 0, rows.len(), |group| {
-                assert_eq!(Some(group), groups.next());
+            sorter.sort_groups(&data, &times, 0, rows.len(), |group| match group {
+                Group::Singles(all) => all.iter().for_each(|one| assert_eq!(Some(&[*one][..]), groups.next())),
+                Group::Equal(group) => assert_eq!(Some(group), groups.next().filter(|group| group.len() > 1)),
             });
             assert_eq!(groups.next(), None);
             data.seal();

@@ -14,6 +14,7 @@ use crate::gallop::gallop;
 use crate::hash::combine;
 use crate::seal::Sealer;
 use crate::slice::Slice;
+use crate::weave::{A, B, NEITHER, Step};
 use kpg_arena::Buffer;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -158,11 +159,84 @@ pub trait Column: Default + Send + Sync + 'static {
         }
     }
 
+    /// Appends a value `count` times.
+    fn push_many(&mut self, value: <Self::Owned as Columnar>::Ref<'_>, count: usize) {
+        let value = <Self::Owned as Columnar>::reborrow(value);
+        (0..count).for_each(|_| self.push(value));
+    }
+
+    /// The one value that all are, if that is known without looking at each; none if there is no value.
+    fn constant(&self) -> Option<<Self::Owned as Columnar>::Ref<'_>> {
+        (self.len() == 1).then(|| self.get(0))
+    }
+
+    /// Makes an empty column ready to take all values of `inputs`: room, and an encoding as narrow as theirs.
+    /// `sums`: of some values of different inputs only the sum comes.
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+        let _ = sums;
+        self.reserve(inputs.iter().map(|input| input.len()).sum());
+    }
+
+    /// The steps in which the values from `i` on here and those from `j` on in `other`, both sorted and without
+    /// duplicates, are merged: fills `steps` until they are full or one side is at its end; returns how many there are.
+    fn plan(&self, i: usize, other: &Self, j: usize, steps: &mut [Step]) -> usize {
+        let (mut i, mut j) = (i, j);
+        for (done, step) in steps.iter_mut().enumerate() {
+            if i == self.len() || j == other.len() {
+                return done;
+            }
+            let order = self.get(i).cmp(&other.get(j));
+            *step = if order.is_le() { A } else { 0 } | if order.is_ge() { B } else { 0 };
+            i += usize::from(order.is_le());
+            j += usize::from(order.is_ge());
+        }
+        steps.len()
+    }
+
+    /// Appends what comes out of `steps` from here on in `a` and `b`: for a step that takes from both the next of `sums`,
+    /// or the one of `a` if there are none. A step of [`NEITHER`] takes from both, and nothing of `sums`.
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
+        let ([mut i, mut j], mut sum) = ([a.1, b.1], 0);
+        for step in steps {
+            match (*step, sums) {
+                (NEITHER, _) => {}
+                (B, _) => self.push(b.0.get(j)),
+                (A, _) | (_, None) => self.push(a.0.get(i)),
+                (_, Some(sums)) => {
+                    self.push(sums.get(sum));
+                    sum += 1;
+                }
+            }
+            i += usize::from(step & A);
+            j += usize::from(step >> 1 & 1);
+        }
+    }
+
+    /// Whether each value of `lower..upper` is above the one before it.
+    ///
+    /// # Panics
+    /// If the range does not lie in the column.
+    fn ascends(&self, lower: usize, upper: usize) -> bool {
+        (lower + 1..upper).all(|index| self.get(index - 1) < self.get(index))
+    }
+
     /// The first index in `lower..upper` whose value is not below `target`, else `upper`; the range must be
     /// sorted. Gallops: O(log distance).
     fn seek(&self, lower: usize, upper: usize, target: <Self::Owned as Columnar>::Ref<'_>) -> usize {
         let target = <Self::Owned as Columnar>::reborrow(target);
         gallop(upper, lower, |index| self.get(index) < target)
+    }
+
+    /// Moves each of `starts` to the first index of the `width` from there on whose value is not below its target, or behind
+    /// them; the column must be sorted. `width` is a power of two. Where columns can, they search for many at once, so that
+    /// the searches do not wait for memory one after the other.
+    ///
+    /// # Panics
+    /// If a window does not lie in the column.
+    fn seek_windows(&self, starts: &mut [usize], width: usize, targets: &[<Self::Owned as Columnar>::Ref<'_>]) {
+        for (start, target) in starts.iter_mut().zip(targets) {
+            *start = self.seek(*start, *start + width, *target);
+        }
     }
 
     /// An order-preserving 64-bit prefix of the list `self[lower..upper]`.

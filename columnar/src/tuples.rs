@@ -5,6 +5,7 @@
 use crate::hash::{combine, mix};
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed, fit};
+use crate::weave::Step;
 
 /// Bits and exactness of a tuple's prefix, field by field; the sum is evaluated by the compiler.
 #[derive(Clone, Copy)]
@@ -133,6 +134,18 @@ macro_rules! tuple {
             }
             fn gather(&mut self, other: &Self, indices: &[u32]) {
                 $(self.$index.gather(&other.$index, indices);)*
+            }
+            fn push_many(&mut self, value: <Self::Owned as Columnar>::Ref<'_>, count: usize) {
+                $(self.$index.push_many(value.$index, count);)*
+            }
+            fn constant(&self) -> Option<<Self::Owned as Columnar>::Ref<'_>> {
+                Some(($(self.$index.constant()?,)*))
+            }
+            fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+                $(self.$index.prepare_merge(&inputs.iter().map(|input| &input.$index).collect::<Vec<_>>(), sums);)*
+            }
+            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
+                $(self.$index.weave((&a.0.$index, a.1), (&b.0.$index, b.1), sums.map(|sums| &sums.$index), steps);)*
             }
             fn check_invariants(&self) {
                 $(

@@ -1,6 +1,7 @@
 //! A column of units is a count.
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed};
+use crate::weave::{Step, woven};
 
 /// A column of `()`.
 #[derive(Clone, Default, Debug)]
@@ -68,6 +69,18 @@ impl Column for Units {
     }
     fn gather(&mut self, _: &Self, indices: &[u32]) {
         self.0 += indices.len();
+    }
+    fn push_many(&mut self, (): (), count: usize) {
+        self.0 += count;
+    }
+    fn constant(&self) -> Option<()> {
+        (self.0 > 0).then_some(())
+    }
+    fn weave(&mut self, _: (&Self, usize), _: (&Self, usize), _: Option<&Self>, steps: &[Step]) {
+        self.0 += woven(steps);
+    }
+    fn ascends(&self, lower: usize, upper: usize) -> bool {
+        upper - lower < 2
     }
     /// Units are all equal.
     fn seek(&self, lower: usize, upper: usize, (): ()) -> usize {

@@ -5,6 +5,7 @@ use crate::hash::{combine, mix};
 use crate::ints::Ints;
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed};
+use crate::weave::Step;
 use std::fmt::Debug;
 
 /// A 128-bit integer as two halves; the high one keeps the order, the low one breaks ties.
@@ -102,6 +103,22 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         self.high.gather(&other.high, indices);
         self.low.gather(&other.low, indices);
+    }
+    fn push_many(&mut self, value: T, count: usize) {
+        let (high, low) = value.halves();
+        self.high.push_many(high, count);
+        self.low.push_many(low, count);
+    }
+    fn constant(&self) -> Option<T> {
+        Some(T::from_halves(self.high.constant()?, self.low.constant()?))
+    }
+    fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
+        self.high.prepare_merge(&inputs.iter().map(|input| &input.high).collect::<Vec<_>>(), sums);
+        self.low.prepare_merge(&inputs.iter().map(|input| &input.low).collect::<Vec<_>>(), sums);
+    }
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
+        self.high.weave((&a.0.high, a.1), (&b.0.high, b.1), sums.map(|sums| &sums.high), steps);
+        self.low.weave((&a.0.low, a.1), (&b.0.low, b.1), sums.map(|sums| &sums.low), steps);
     }
     fn check_invariants(&self) {
         assert_eq!(self.high.len(), self.low.len());

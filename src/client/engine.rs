@@ -7,7 +7,7 @@
 use super::config::{Config, InstallOptions};
 use super::error::Error;
 use super::hosted::{HostedWorker, Leaving, SeedSetup, WorkerSeed};
-use super::metrics::{Metrics, QueryMetrics, Report, bytes_of};
+use super::metrics::{Metrics, QueryMetrics, Report, arrangements_of, bytes_of};
 use super::query::Query;
 use super::shared::{Entry, Registry, Shared, Slot};
 use super::waiting::{self, Role};
@@ -290,6 +290,7 @@ impl Engine {
             bytes: bytes_of(&entry.query),
             node_steps: entry.query.steps.get(),
             lags: entry.query.lags(),
+            arrangements: arrangements_of(&entry.query),
             ended: entry.query.ending().is_some(),
         });
         Metrics { queries: queries.collect(), arenas: self.shared.arenas.iter().map(Arena::stats).collect() }
@@ -404,78 +405,4 @@ fn finish_on(local: &Local, id: DataflowId, install: &InstallShared, build: &Rc<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A closure that panics once it has published and imported leaves nothing with the others on its worker.
-    #[test]
-    fn a_failed_install_withdraws_its_offers() {
-        let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
-        let (_, published) =
-            engine.install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish()).unwrap();
-        let offers = || workers[0].worker.borrow().local().offers.borrow().len();
-        assert_eq!(offers(), 1);
-        for _ in 0..3 {
-            let failed = engine.install("failing", |scope| {
-                let imported = published.import(scope);
-                let _again = imported.as_collection(|k, v| (k, v)).arrange_by_key().publish();
-                std::panic::resume_unwind(Box::new("meant"));
-            });
-            assert!(matches!(failed, Err(Error::InstallPanicked { .. })));
-        }
-        assert_eq!(offers(), 1);
-    }
-
-    /// Nor does one that is retired, or poisoned.
-    #[test]
-    fn an_ended_query_withdraws_its_offers() {
-        let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).unwrap();
-        let offers =
-            || workers.iter().map(|worker| worker.worker.borrow().local().offers.borrow().len()).sum::<usize>();
-        for poisoned in [false, true] {
-            let (query, (mut input, _published)) = engine
-                .install("source", |scope| {
-                    let (input, numbers) = scope.input::<(u32, u32)>();
-                    let passed = numbers.inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant")));
-                    (input, passed.arrange_by_key().publish())
-                })
-                .unwrap();
-            assert_eq!(offers(), 2);
-            if poisoned {
-                input.insert((1, 1)).unwrap();
-                input.flush().unwrap();
-                for _ in 0..1000 {
-                    workers.iter().for_each(|worker| {
-                        worker.step();
-                    });
-                }
-                assert!(matches!(query.error(), Some(Error::Poisoned { .. })));
-            } else {
-                query.retire().unwrap();
-            }
-            assert_eq!(offers(), 0);
-        }
-    }
-
-    /// Nothing that is left of a query keeps the worker's state: also where a stage was cut short in the middle.
-    #[test]
-    fn a_poisoned_query_leaves_no_cycle() {
-        let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
-        let local = Rc::downgrade(workers[0].worker.borrow().local());
-        let (query, mut input) = engine
-            .install("poisoned", |scope| {
-                let (input, numbers) = scope.input::<u32>();
-                numbers.map(|n| n + 1).inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant"))).probe();
-                input
-            })
-            .unwrap();
-        input.insert(1).unwrap();
-        input.flush().unwrap();
-        (0..100).for_each(|_| {
-            workers[0].step();
-        });
-        assert!(matches!(query.error(), Some(Error::Poisoned { .. })));
-        drop((query, input, engine, workers));
-        assert!(local.upgrade().is_none());
-    }
-}
+mod tests;

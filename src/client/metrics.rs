@@ -1,7 +1,7 @@
 //! What an engine's memory is used for, as a client sees it.
 #![forbid(unsafe_code)]
 
-use crate::runtime::{Lag, Query};
+use crate::runtime::{Lag, MergeState, Query};
 
 pub(super) fn bytes_of(query: &Query) -> QueryBytes {
     QueryBytes { private: query.private.live_bytes(), shared: query.shared.live_bytes() }
@@ -16,6 +16,21 @@ pub struct QueryBytes {
     pub shared: usize,
 }
 
+pub(super) fn arrangements_of(query: &Query) -> Vec<ArrangementMetrics> {
+    let arrangements = query.arrangements().into_iter();
+    arrangements.map(|(name, merging)| ArrangementMetrics { name, merging }).collect()
+}
+
+/// One arrangement in the engine's metrics: of each operator that keeps one, published or not.
+#[derive(Clone, Debug)]
+pub struct ArrangementMetrics {
+    /// Its operator's name.
+    pub name: String,
+    /// What it took in and merged so far, and how it is now, on all workers together: as of the last batch, or the last
+    /// merging, on each.
+    pub merging: MergeState,
+}
+
 /// One query in the engine's metrics.
 #[derive(Clone, Debug)]
 pub struct QueryMetrics {
@@ -27,6 +42,8 @@ pub struct QueryMetrics {
     pub node_steps: u64,
     /// What it keeps of others' arrangements because it lags.
     pub lags: Vec<Lag>,
+    /// The arrangements that it keeps, in the order in which they were made.
+    pub arrangements: Vec<ArrangementMetrics>,
     /// Whether it has ended, though it was not retired yet.
     pub ended: bool,
 }

@@ -15,12 +15,13 @@ pub mod simulation;
 mod subscription;
 mod waiting;
 
+pub use crate::runtime::MergeState;
 pub use config::{Config, InstallOptions};
 pub use engine::Engine;
 pub use error::Error;
 pub use hosted::{HostedWorker, WorkerSeed};
 pub use input::Input;
-pub use metrics::{Metrics, QueryBytes, QueryMetrics, Report};
+pub use metrics::{ArrangementMetrics, Metrics, QueryBytes, QueryMetrics, Report};
 pub use probe::Probe;
 pub use published::Published;
 pub use query::Query;

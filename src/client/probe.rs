@@ -3,11 +3,12 @@
 
 use super::error::Error;
 use super::waiting;
-use crate::dataflow::{Closure, Fuel, Interest, SharedHandle};
-use crate::operators::Collection;
+use crate::dataflow::{Closure, Fuel, Interest, Payload, SharedHandle, Stream};
+use crate::operators::{Arranged, Collection};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::runtime::{Query, Wake};
 use crate::sync::Monitor;
+use crate::trace::Trace;
 use kpg_columnar::Columnar;
 use std::fmt;
 use std::sync::Arc;
@@ -16,34 +17,44 @@ use std::time::Duration;
 impl<T: Timestamp, D: Columnar, R: Semigroup> Collection<'_, T, D, R> {
     /// Tells a client how far this collection's times have come.
     pub fn probe(&self) -> Probe<T> {
-        let scope = self.scope();
-        let mut builder = scope.node("probe");
-        let mut input = builder.input(&self.stream);
-        let build = scope.build.clone();
-        let (local, query) = (build.local().clone(), build.install.query.clone());
-        let core = build.handle(|| ProbeCore::<T> {
-            frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
-            query: query.clone(),
-        });
-        let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
-        query.register(waiter);
-        let (shared, worker) = (core.clone(), local.index);
-        builder.finish(
-            Interest::Always,
-            Closure(move |_: &mut Fuel| {
-                while input.next().is_some() {}
-                let frontier = input.frontier();
-                let mut frontiers = shared.frontiers.lock();
-                if frontiers[worker] != frontier {
-                    frontiers[worker] = frontier;
-                    drop(frontiers);
-                    shared.frontiers.notify_all();
-                }
-                false
-            }),
-        );
-        Probe { core }
+        probe(&self.stream)
     }
+}
+
+impl<Tr: Trace> Arranged<'_, Tr> {
+    /// Tells a client how far this arrangement's times have come; makes no reader of its trace.
+    pub fn probe(&self) -> Probe<Tr::Time> {
+        probe(&self.stream)
+    }
+}
+
+fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
+    let mut builder = stream.scope.node("probe");
+    let mut input = builder.input(stream);
+    let build = stream.scope.build.clone();
+    let (local, query) = (build.local().clone(), build.install.query.clone());
+    let core = build.handle(|| ProbeCore::<T> {
+        frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
+        query: query.clone(),
+    });
+    let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
+    query.register(waiter);
+    let (shared, worker) = (core.clone(), local.index);
+    builder.finish(
+        Interest::Always,
+        Closure(move |_: &mut Fuel| {
+            while input.next().is_some() {}
+            let frontier = input.frontier();
+            let mut frontiers = shared.frontiers.lock();
+            if frontiers[worker] != frontier {
+                frontiers[worker] = frontier;
+                drop(frontiers);
+                shared.frontiers.notify_all();
+            }
+            false
+        }),
+    );
+    Probe { core }
 }
 
 struct ProbeCore<T: Timestamp> {

@@ -12,7 +12,7 @@ use super::node::{Connected, InputPort, Node, OutputPort};
 use super::run::NodeSlot;
 use crate::order::{Coords, MAX_COORDINATES, Product, Timestamp};
 use crate::progress::{GraphBuilder, Location, ScopeId, Summary};
-use crate::runtime::Local;
+use crate::runtime::{Local, Query};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::hash_map::DefaultHasher;
@@ -449,6 +449,12 @@ impl<'s, T: Timestamp> NodeBuilder<'s, T> {
 
     pub(crate) fn core(&self) -> &Rc<Core> {
         &self.scope.build.core
+    }
+    pub(crate) fn query(&self) -> &Arc<Query> {
+        &self.scope.build.install.query
+    }
+    pub(crate) fn name(&self) -> &str {
+        &self.ports.name
     }
 
     fn port<C>(&mut self) -> (Rc<PortQueue<C>>, InputPort<T, C>) {

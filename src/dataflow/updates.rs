@@ -54,11 +54,12 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Updates<D, T, R> {
         self.times.extend_from(&other.times, lower, upper);
         self.diffs.extend_from(&other.diffs, lower, upper);
     }
-    /// Removes all updates; the blocks stay.
+    /// Removes all updates; the block of the data stays. Times and diffs are often all the same, which takes no block, as
+    /// long as there is none.
     pub fn clear(&mut self) {
         self.data.clear();
-        self.times.clear();
-        self.diffs.clear();
+        self.times = Default::default();
+        self.diffs = Default::default();
     }
     /// Arena bytes in use.
     pub fn bytes(&self) -> usize {

@@ -15,6 +15,7 @@ use super::exchange::exchanged;
 use super::importers::{Importers, News};
 use crate::dataflow::{CapabilitySet, Core, Fuel, InputPort, Interest, Node, NodeBuilder, OutputPort, Scope, Stream};
 use crate::order::{Antichain, Semigroup, Timestamp};
+use crate::runtime::{MergeGauges, MergeState};
 use crate::trace::{
     Batch, Batcher, Delivery, MergeBatch, MergePolicy, OrdBatch, SealBatch, TraceHandle, TraceWriter, start,
 };
@@ -62,7 +63,7 @@ impl<'s, T: Timestamp, K: Columnar, V: Columnar, R: Semigroup> Collection<'s, T,
 impl<'s, T: Timestamp, K: Columnar, R: Semigroup> Collection<'s, T, K, R> {
     /// Arranges by the data themselves, with `()` for vals.
     pub fn arrange_by_self(&self) -> ArrangedBySelf<'s, T, K, R> {
-        self.map_named("to key", |datum| (K::to_owned(datum), ())).arrange_named("arrange by self")
+        self.with_units().arrange_named("arrange by self")
     }
 }
 
@@ -75,6 +76,7 @@ pub(crate) struct Writing<T: Timestamp, B: MergeBatch<Time = T>> {
     core: Rc<Core>,
     node: u32,
     idle_fuel: usize,
+    gauges: Arc<MergeGauges>,
 }
 
 impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
@@ -95,6 +97,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         let arranged = Arranged { stream, trace, own };
         let core = builder.core().clone();
         let node = builder.index;
+        let gauges = builder.query().arrangement(node, builder.name(), core.local.peers);
         (
             Writing {
                 writer,
@@ -104,6 +107,7 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
                 core,
                 node,
                 idle_fuel: policy.idle_fuel,
+                gauges,
             },
             arranged,
         )
@@ -121,8 +125,15 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
         writer.insert(batch.clone());
         self.output.send(&self.capabilities, Delivery { batches: Arc::new([batch]) });
         drop(writer);
-        self.core.mergers.insert(self.node);
+        self.tell();
+        if self.idle_fuel > 0 {
+            self.core.mergers.insert(self.node);
+        }
         self.importers.poke(&self.core.local, News::Data);
+    }
+
+    fn tell(&self) {
+        self.gauges.tell(self.core.local.index, self.writer.borrow().state());
     }
 
     pub(crate) fn output_moved(&mut self) {
@@ -150,11 +161,31 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 
     /// Merges on for as long as the policy lets an idle worker; true iff work remains.
     pub(crate) fn idle(&mut self) -> bool {
+        self.idle_fuel > 0 && self.merge_on(self.idle_fuel)
+    }
+
+    /// Merges on though the worker is not idle: what is overdue comes first.
+    fn catch_up(&mut self) {
+        self.merge_on(if self.idle_fuel > 0 { self.idle_fuel } else { MergePolicy::default().idle_fuel });
+    }
+
+    fn merge_on(&mut self, fuel: usize) -> bool {
         let _shared = self.core.local.shared_tag(self.importers.tag());
-        let mut fuel = isize::try_from(self.idle_fuel.max(1)).unwrap_or(isize::MAX);
-        self.writer.borrow_mut().work(&mut fuel)
+        let mut fuel = isize::try_from(fuel).unwrap_or(isize::MAX);
+        let more = self.writer.borrow_mut().work(&mut fuel);
+        self.tell();
+        more
     }
 }
+
+impl<T: Timestamp, B: MergeBatch<Time = T>> Drop for Writing<T, B> {
+    fn drop(&mut self) {
+        // Nobody inserts or merges any more: what readers still keep is theirs.
+        let gone = MergeState { batches: 0, open_merges: 0, debt: 0, ..*self.writer.borrow().state() };
+        self.gauges.tell(self.core.local.index, &gone);
+    }
+}
+
 struct Arrange<B: SealBatch> {
     input: InputPort<B::Time, Chunk<(B::Key, B::Val), B::Time, B::Diff>>,
     batcher: Batcher<(B::Key, B::Val), B::Time, B::Diff>,
@@ -176,7 +207,7 @@ impl<B: SealBatch> Node for Arrange<B> {
         }
         if !self.batcher.is_empty() && end.is_overdue() {
             // Merges first: what is not sealed holds the frontier back, and so, in the end, whoever puts it in.
-            end.idle();
+            end.catch_up();
             return true;
         }
         self.sealed = frontier.clone();

@@ -7,7 +7,7 @@
 use crate::dataflow::{Core, Outlet, OutputPort, Scope, Stamp, Stamped, Stream, Updates};
 use crate::order::{Abelian, DiffOverflow, Multiply, Product, Semigroup, Timestamp};
 use crate::progress::Summary;
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Tuple2, Units};
 use std::rc::Rc;
 
 /// What a stream of updates carries.
@@ -169,6 +169,14 @@ impl<'s, T: Timestamp, D: Columnar, R: Semigroup> Collection<'s, T, D, R> {
             }
             out.times = updates.times;
             out.diffs = updates.diffs;
+        })
+    }
+
+    /// Each datum as a key, with `()` for its val. Copies nothing.
+    pub(crate) fn with_units(&self) -> Collection<'s, T, (D, ()), R> {
+        self.each("to key", move |updates, out: &mut Updates<(D, ()), T, R>| {
+            let units = Units::of(updates.len());
+            *out = Updates { data: Tuple2(updates.data, units), times: updates.times, diffs: updates.diffs };
         })
     }
 

@@ -71,6 +71,12 @@ impl Importers {
         Box::new(Importer { inner: self.0.clone(), place: (dataflow, node) })
     }
 
+    /// How many importers there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.0.hearing.borrow().len() + self.0.dozing.borrow().len()
+    }
+
     pub(crate) fn set_tag(&self, tag: kpg_arena::Tag) {
         *self.0.tag.borrow_mut() = Some(tag);
     }

@@ -15,6 +15,8 @@ use crate::dataflow::{
     CapabilitySet, Fuel, HistoryHold, InstallFault, Interest, Node, OutputPort, Scope, SharedHandle,
 };
 use crate::order::{Antichain, Coords, Lattice, Semigroup, Timestamp};
+#[cfg(test)]
+use crate::runtime::Local;
 use crate::runtime::{Lag, Mailbox, Query, Wake};
 use crate::trace::{
     AsOfBatch, AsOfTrace, Delivery, Hold, ImportHold, MergeBatch, MergePolicy, OrdBatch, Published, Trace, TraceHandle,
@@ -137,6 +139,14 @@ impl<B: MergeBatch + Send + Sync> PublishedArrangement<B> {
     /// The query that publishes it.
     pub fn query(&self) -> &Arc<Query> {
         &self.core.query
+    }
+
+    /// How many importers a worker tells of what it publishes here.
+    #[cfg(test)]
+    pub(crate) fn importers_on(&self, local: &Local) -> usize {
+        let offers = local.offers.borrow();
+        let offer = offers.get(&self.core.offer).and_then(|offer| offer.downcast_ref::<Offer<B>>());
+        offer.expect("it is published").importers.count()
     }
 
     /// The arrangement in another dataflow, from that one's first time on: its history as of then in one go, then

@@ -2,8 +2,9 @@
 //!
 //! Where times are totally ordered, batches of a key come in the order of their times, so the count before a batch is the
 //! sum of all that was acknowledged before it, and each of its times changes the count once. The change of the output
-//! follows from the two counts; the output need not be read back. Cost: a seek in each stored batch for each new key. It
-//! yields inside a key that has many times; only to sort its new ones is one piece.
+//! follows from the two counts; the output need not be read back. Cost: a seek in each stored batch for each new key, which
+//! are looked up in groups, so that one need not wait for another's memory. It yields between groups, and inside a key
+//! that has many times; only to sort its new ones is one piece.
 //!
 //! Invariant: each batch meets exactly what was acknowledged before it, which its future owns; a view may hold times
 //! beyond its upper, unsorted, so the times of a key are sorted and summed first.
@@ -13,7 +14,7 @@ use super::arranged::Arranged;
 use super::collection::{Chunk, Collection};
 use super::outbox::{CHUNK, Outbox};
 use crate::dataflow::{CapabilitySet, Fuel, InputPort, Interest, Node, OutputPort};
-use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup};
+use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup, Timestamp};
 use crate::trace::{Batch, Cursor, Delivery, Ref, Trace, consolidate_times};
 use kpg_columnar::Columnar;
 use std::collections::VecDeque;
@@ -27,7 +28,6 @@ impl<'s, Tr: Trace<Val = ()>> Arranged<'s, Tr> {
         name: &str,
         f: impl Fn(Ref<'_, Tr::Key>, Tr::Diff) -> Option<(D, R2)> + 'static,
     ) -> Collection<'s, Tr::Time, D, R2> {
-        use crate::order::Timestamp;
         assert!(Tr::Time::TOTAL, "counts follow one another only where times are totally ordered");
         let mut builder = self.stream.scope.node(name);
         let input = builder.input(&self.stream);
@@ -135,6 +135,52 @@ impl<Tr: Trace, D: Columnar, R2: Semigroup, F> Counts<Tr, D, R2, F> {
     }
 }
 
+/// Keys that are looked up together: enough to keep memory busy, few enough to stay within a quantum.
+const GROUP: usize = 256;
+
+/// Goes through keys from where a batch stopped, in groups, until there are none, the fuel is spent, or a key has so many times
+/// that it must be gone through in slices.
+fn run_groups<B: Batch<Val = ()>, D: Columnar, R2: Abelian>(
+    future: &mut Future<B>,
+    f: &impl Fn(Ref<'_, B::Key>, B::Diff) -> Option<(D, R2)>,
+    outbox: &mut Outbox<'_, D, B::Time, R2>,
+    fuel: &mut Fuel,
+) {
+    let fresh_batch = future.fresh.clone();
+    let mut fresh = fresh_batch.cursor();
+    fresh.set_position(future.position);
+    let mut keys = Vec::with_capacity(GROUP);
+    let mut times = Vec::new();
+    let mut sums = Vec::with_capacity(GROUP);
+    while !fuel.is_spent() && fresh.key().is_some() {
+        keys.clear();
+        let most = GROUP.min(1 + fuel.0.max(0) as usize / (3 + future.before.len()));
+        while let Some(key) = fresh.key()
+            && keys.len() < most
+            && fresh.time_count() <= CHUNK
+        {
+            keys.push(key);
+            fresh.step_key();
+        }
+        sums.clear();
+        sums.resize(keys.len(), <B::Diff as Semigroup>::Sum::default());
+        if keys.is_empty() || !future.before.iter().all(|batch| batch.sum_keys(&keys, CHUNK, &mut sums)) {
+            return;
+        }
+        fuel.spend(keys.len() * future.before.len());
+        fresh.set_position(future.position);
+        for (key, sum) in keys.iter().zip(&sums) {
+            times.clear();
+            fresh.for_each_time(|time, diff| times.push((time, diff)));
+            consolidate_times(&mut times);
+            fuel.spend(1 + 2 * times.len());
+            replay(sum, &times, |count| f(B::Key::reborrow(*key), count), outbox);
+            fresh.step_key();
+        }
+        future.position = fresh.position();
+    }
+}
+
 /// Goes through a batch from where it stopped; true iff it is done, else the fuel is spent.
 fn run<B: Batch<Val = ()>, D: Columnar, R2: Abelian>(
     future: &mut Future<B>,
@@ -142,6 +188,9 @@ fn run<B: Batch<Val = ()>, D: Columnar, R2: Abelian>(
     outbox: &mut Outbox<'_, D, B::Time, R2>,
     fuel: &mut Fuel,
 ) -> bool {
+    if future.key.is_none() {
+        run_groups(future, f, outbox, fuel);
+    }
     let mut fresh = future.fresh.cursor();
     fresh.set_position(future.position);
     let mut stored: Vec<_> = future.before.iter().map(Batch::cursor).collect();
@@ -210,27 +259,43 @@ impl<B: Batch<Val = ()>> KeyCounts<B> {
         outbox: &mut Outbox<'_, D, B::Time, R2>,
         fuel: &mut Fuel,
     ) -> bool {
-        let mut before = value(&self.sum, &f);
-        for (time, diff) in &self.times[self.replayed..] {
-            self.replayed += 1;
-            diff.add_to(&mut self.sum);
-            let after = value(&self.sum, &f);
-            if before != after {
-                if let Some((datum, diff)) = &before {
-                    let diff = diff.negate().unwrap_or_else(|| DiffOverflow::raise());
-                    outbox.push(datum.borrow(), *time, diff);
-                }
-                if let Some((datum, diff)) = &after {
-                    outbox.push(datum.borrow(), *time, *diff);
-                }
-                before = after;
-            }
-            if !fuel.spend(2) && self.replayed < self.times.len() {
+        while self.replayed < self.times.len() {
+            let part = self.replayed..self.times.len().min(self.replayed + CHUNK);
+            let left = fuel.spend(2 * part.len());
+            self.replayed = part.end;
+            self.sum = replay(&self.sum, &self.times[part], &f, outbox);
+            if !left && self.replayed < self.times.len() {
                 return false;
             }
         }
         true
     }
+}
+
+/// Gives the changes of the output as a count goes from `sum` through `times`; the sum in the end.
+fn replay<T: Timestamp, R: Semigroup, D: Columnar, R2: Abelian>(
+    sum: &R::Sum,
+    times: &[(T, R)],
+    f: impl Fn(R) -> Option<(D, R2)>,
+    outbox: &mut Outbox<'_, D, T, R2>,
+) -> R::Sum {
+    let mut sum = *sum;
+    let mut before = value(&sum, &f);
+    for (time, diff) in times {
+        diff.add_to(&mut sum);
+        let after = value(&sum, &f);
+        if before != after {
+            if let Some((datum, diff)) = &before {
+                let diff = diff.negate().unwrap_or_else(|| DiffOverflow::raise());
+                outbox.push(datum.borrow(), *time, diff);
+            }
+            if let Some((datum, diff)) = &after {
+                outbox.push(datum.borrow(), *time, *diff);
+            }
+            before = after;
+        }
+    }
+    sum
 }
 
 /// Shows times from the `from`-th on, a chunk at a time, until there are no more or the fuel is spent; how many.

@@ -136,3 +136,25 @@ impl CommandLog {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As long as it runs, however much that is: what one worker has yet to execute is kept, and nothing else.
+    #[test]
+    fn what_all_have_executed_is_dropped() {
+        let log = CommandLog::new(2);
+        for round in 0..1000 {
+            (0..10).for_each(|id| {
+                log.append(Command::End(id, Ending::Retired));
+            });
+            (10 * round..10 * (round + 1)).for_each(|done| assert!(log.next(0, done).is_some()));
+            assert_eq!(log.inner.lock().commands.len(), 10);
+            (10 * round..10 * (round + 1)).for_each(|done| assert!(log.next(1, done).is_some()));
+            // Each says what it has executed when it asks for more.
+            assert!((0..2).all(|worker| log.next(worker, 10 * (round + 1)).is_none()));
+            assert_eq!(log.inner.lock().commands.len(), 0);
+        }
+    }
+}

@@ -8,6 +8,8 @@ mod commands;
 mod decision;
 pub mod fabric;
 #[cfg(not(loom))]
+mod merging;
+#[cfg(not(loom))]
 mod message;
 #[cfg(all(test, loom))]
 mod protocol;
@@ -23,6 +25,8 @@ pub use clock::Clock;
 #[cfg(not(loom))]
 pub use commands::{AtRest, Command, CommandLog, Install};
 pub use decision::{Choice, Decision, Decisions, Freight, Lane, Merging, NoDecision, Place};
+#[cfg(not(loom))]
+pub use merging::{MergeGauges, MergeState};
 #[cfg(not(loom))]
 pub use message::{Changes, DataflowId, Envelope, ProgressEntry};
 #[cfg(not(loom))]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::clock::Clock;
+use super::merging::{MergeGauges, MergeState};
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
 use crate::sync::{Counter, Mutex};
@@ -138,6 +139,8 @@ struct State {
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
     lags: BTreeMap<(u64, usize), Lag>,
+    // By node, with the node's name.
+    arrangements: BTreeMap<u32, (String, Arc<MergeGauges>)>,
 }
 
 /// What a query keeps of one worker's part of another query's arrangement, because it lags.
@@ -199,6 +202,18 @@ impl Query {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Where the workers, `peers` in all, tell how the merging of the arrangement is that a node keeps.
+    pub fn arrangement(&self, node: u32, name: &str, peers: usize) -> Arc<MergeGauges> {
+        let mut state = self.state.lock();
+        let new = || (name.to_string(), Arc::new(MergeGauges::new(peers)));
+        state.arrangements.entry(node).or_insert_with(new).1.clone()
+    }
+
+    /// The arrangements that it keeps, in the order in which they were made: their names, and how their merging is.
+    pub fn arrangements(&self) -> Vec<(String, MergeState)> {
+        self.state.lock().arrangements.values().map(|(name, gauges)| (name.clone(), gauges.read())).collect()
     }
 
     /// What it keeps of others' arrangements because it lags.

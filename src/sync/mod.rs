@@ -56,6 +56,10 @@ impl Counter {
     pub fn add(&self, amount: u64) {
         self.0.fetch_add(amount, std::sync::atomic::Ordering::Relaxed);
     }
+    /// Replaces the sum, for a thread that alone writes it.
+    pub fn set(&self, sum: u64) {
+        self.0.store(sum, std::sync::atomic::Ordering::Relaxed);
+    }
     /// The sum so far.
     pub fn get(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)

@@ -266,8 +266,15 @@ mod tests {
 
     #[test]
     fn a_deadline_closes() {
-        let deadline = Instant::now() + Duration::from_millis(20);
-        let (outcome, _) = run(1, 2, &|_| (), &mut |call| call.wait_until(Some(deadline)));
+        let (entered, mut deadline) = (Mutex::new(false), None);
+        // From when one is inside, however long its thread takes to start.
+        let (outcome, _) = run(1, 2, &|_| *entered.lock() = true, &mut |call| {
+            if !*entered.lock() {
+                std::thread::yield_now();
+                return true;
+            }
+            call.wait_until(Some(*deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(20))))
+        });
         assert!(matches!(outcome, Outcome::Closed { ran: 1 }), "{outcome:?}");
     }
 

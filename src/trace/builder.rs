@@ -7,7 +7,7 @@ use super::consolidate::is_consolidated;
 use super::layers::{Layers, OrdBatch};
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
-use kpg_columnar::{Column, Columnar};
+use kpg_columnar::{Column, Columnar, Offsets};
 use std::sync::Arc;
 
 /// Builds an [`OrdBatch`] from updates in the order of (key, val, time), already summed up.
@@ -92,6 +92,15 @@ pub fn batch_from_sorted<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
     let Updates { data, times, diffs } = updates;
     let (keys, vals) = (data.0, data.1);
     let mut layers = Layers::<K, V, T, R>::default();
+    let len = times.len();
+    if keys.ascends(0, len) {
+        // The common case of few updates over many keys.
+        let ends = || Offsets::of_lists(len, 1);
+        (layers.keys, layers.key_ends, layers.vals, layers.val_ends) = (keys, ends(), vals, ends());
+        (layers.times, layers.diffs) = (times, diffs);
+        layers.seal();
+        return OrdBatch::new(Arc::new(layers), lower, upper);
+    }
     // Ends of (key, val) among updates, and of keys among (key, val).
     let (mut pairs, mut singles) = (0, 0);
     for index in 1..=times.len() {

@@ -120,7 +120,7 @@ struct Life {
     planted: bool,
 }
 
-/// Lives the life that bytes tell: the first chooses how eagerly is merged, the others are operations. A planted fault is
+/// Lives the life that bytes tell: the first chooses how eagerly and how many at once are merged, the others are operations. A planted fault is
 /// for canaries: a batch with two elements in its upper is sealed without its last update.
 ///
 /// # Panics
@@ -132,15 +132,15 @@ pub fn check_bytes(bytes: &[u8], planted: bool) {
         2 => MergePolicy::default(),
         _ => MergePolicy::eager(),
     };
-    live(&Op::decode(rest), policy, planted);
+    live(&Op::decode(rest), MergePolicy { fan_out: 2 + usize::from(first / 4 % 7), ..policy }, planted);
 }
 
-/// Lives the life that `ops` tell.
+/// Lives the life that `ops` tell, lazily, with this fan-out.
 ///
 /// # Panics
 /// If the trace differs from the model.
-pub fn check(ops: &[Op]) {
-    live(ops, MergePolicy::lazy(), false);
+pub fn check(ops: &[Op], fan_out: usize) {
+    live(ops, MergePolicy { fan_out, ..MergePolicy::lazy() }, false);
 }
 
 fn live(ops: &[Op], policy: MergePolicy, planted: bool) {

@@ -8,7 +8,7 @@ use super::compare::compare;
 use crate::dataflow::Updates;
 use crate::order::{Semigroup, Timestamp};
 use kpg_arena::Buffer;
-use kpg_columnar::{Column, Columnar, Sorter};
+use kpg_columnar::{Column, Columnar, Group, Sorter};
 use std::cmp::Ordering;
 
 /// Updates sorted at a time: more than the sorter's own chunk, since merging columns costs more than radix passes.
@@ -139,24 +139,34 @@ fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
     high: usize,
 ) -> Updates<D, T, R> {
     let mut out = Updates::<D, T, R>::default();
-    out.diffs.reserve(high - low);
     let mut picked: Buffer<u32> = Buffer::with_capacity(high - low);
-    let group = |group: &[u32]| {
-        let mut sum = R::Sum::default();
-        for index in group {
-            updates.diffs.get(*index as usize).add_to(&mut sum);
+    let zeros = (low..high).any(|index| updates.diffs.get(index).is_zero());
+    let group = |group: Group<'_>| match group {
+        Group::Singles(all) if !zeros => {
+            picked.extend_from_slice(all);
+            out.diffs.gather(&updates.diffs, all);
         }
-        if R::sum_is_zero(&sum) {
-            return;
-        }
-        match R::from_sum(sum) {
-            Some(diff) => {
-                picked.push(group[0]);
-                out.diffs.push(diff);
+        Group::Singles(all) => {
+            for index in all.iter().filter(|index| !updates.diffs.get(**index as usize).is_zero()) {
+                picked.push(*index);
+                out.diffs.push(updates.diffs.get(*index as usize));
             }
-            None => {
-                picked.extend_from_slice(group);
-                group.iter().for_each(|index| out.diffs.push(updates.diffs.get(*index as usize)));
+        }
+        Group::Equal(all) => {
+            let mut sum = R::Sum::default();
+            all.iter().for_each(|index| updates.diffs.get(*index as usize).add_to(&mut sum));
+            if R::sum_is_zero(&sum) {
+                return;
+            }
+            match R::from_sum(sum) {
+                Some(diff) => {
+                    picked.push(all[0]);
+                    out.diffs.push(diff);
+                }
+                None => {
+                    picked.extend_from_slice(all);
+                    out.diffs.gather(&updates.diffs, all);
+                }
             }
         }
     };

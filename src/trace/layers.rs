@@ -117,13 +117,25 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
             self.key_ends.push(self.vals.len());
         }
     }
-    pub(crate) fn reserve(&mut self, keys: usize, vals: usize, updates: usize) {
-        self.keys.reserve(keys);
-        self.key_ends.reserve(keys);
-        self.vals.reserve(vals);
-        self.val_ends.reserve(vals);
-        self.times.reserve(updates);
-        self.diffs.reserve(updates);
+    /// Makes ready to take what merging `inputs` gives. `folds`: times become few, and perhaps one.
+    pub(crate) fn prepare_merge(&mut self, inputs: &[&Self], folds: bool) {
+        fn each<'a, L, C>(inputs: &[&'a L], column: fn(&L) -> &C) -> Vec<&'a C> {
+            inputs.iter().map(|input| column(input)).collect()
+        }
+        self.keys.prepare_merge(&each(inputs, |input| &input.keys), false);
+        self.vals.prepare_merge(&each(inputs, |input| &input.vals), false);
+        self.diffs.prepare_merge(&each(inputs, |input| &input.diffs), true);
+        // Ends of single items are a line, as far as they are, and need no memory.
+        let reserve = |ends: &mut Offsets, of: Vec<&Offsets>| {
+            if of.iter().any(|ends| ends.uniform() != Some(1)) {
+                ends.reserve(of.iter().map(|ends| ends.len()).sum());
+            }
+        };
+        reserve(&mut self.key_ends, each(inputs, |input| &input.key_ends));
+        reserve(&mut self.val_ends, each(inputs, |input| &input.val_ends));
+        if !folds {
+            self.times.prepare_merge(&each(inputs, |input| &input.times), false);
+        }
     }
     /// Takes the smallest encodings, and the sample. Cost: linear.
     pub(crate) fn seal(&mut self) {
@@ -165,6 +177,56 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Layers<K, V, T, R> {
         // All keys up to the sampled one before are before `key`, and the next sampled one is not.
         let lower = near.max((sampled - 1) * SAMPLE);
         self.keys.seek(lower, len.min(sampled * SAMPLE), key)
+    }
+
+    /// Puts into `found` the first index whose key is not before each of `keys`, which ascend. Where there is a sample, in
+    /// two rounds, so that looking for one key need not wait for another.
+    pub(super) fn seek_keys(&self, keys: &[Ref<'_, K>], found: &mut Vec<usize>) {
+        let len = self.keys.len();
+        found.clear();
+        let mut from = 0;
+        if self.sample.is_empty() {
+            found.extend(keys.iter().map(|key| {
+                from = self.keys.seek(from, len, K::reborrow(*key));
+                from
+            }));
+            return;
+        }
+        for key in keys {
+            // The key sought lies behind the last sampled one that is before it.
+            from = self.sample.seek(from, self.sample.len(), K::reborrow(*key));
+            found.push(from.saturating_sub(1) * SAMPLE);
+        }
+        // The last window is cut off by the end.
+        let whole = found.partition_point(|start| start + SAMPLE <= len);
+        self.keys.seek_windows(&mut found[..whole], SAMPLE, &keys[..whole]);
+        for (start, key) in found[whole..].iter_mut().zip(&keys[whole..]) {
+            *start = self.keys.seek(*start, len, K::reborrow(*key));
+        }
+    }
+
+    /// See [`Batch::sum_keys`].
+    fn sum_keys(&self, keys: &[Ref<'_, K>], most: usize, sums: &mut [R::Sum]) -> bool {
+        let mut found = Vec::with_capacity(keys.len());
+        self.seek_keys(keys, &mut found);
+        let flat = self.key_ends.uniform() == Some(1) && self.val_ends.uniform() == Some(1);
+        for ((at, key), sum) in found.into_iter().zip(keys).zip(sums) {
+            if at == self.keys.len() || self.keys.get(at) != K::reborrow(*key) {
+                continue;
+            }
+            if flat {
+                self.diffs.get(at).add_to(sum);
+                continue;
+            }
+            for val in range(&self.key_ends, at) {
+                let updates = range(&self.val_ends, val);
+                if updates.len() > most {
+                    return false;
+                }
+                updates.for_each(|index| self.diffs.get(index).add_to(sum));
+            }
+        }
+        true
     }
 
     /// Checks what the head of this file states of a batch's content. Cost: linear.
@@ -283,6 +345,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Batch for OrdBatch<K,
 
     fn cursor(&self) -> Self::Cursor<'_> {
         LayersCursor::new(&self.shared.layers)
+    }
+    fn sum_keys(&self, keys: &[Ref<'_, K>], most: usize, sums: &mut [R::Sum]) -> bool {
+        self.shared.layers.sum_keys(keys, most, sums)
     }
     #[inline]
     fn len(&self) -> usize {

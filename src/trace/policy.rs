@@ -5,33 +5,60 @@
 /// update read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct MergePolicy {
-    /// Fuel paid to each open merge for each update inserted; at least [`MergePolicy::LEAST`].
+    /// Fuel paid to each open merge for each update inserted; at least [`MergePolicy::least`].
     pub coefficient: usize,
-    /// Fuel an idle worker gives at a time.
+    /// How many batches of a class are merged at once, from 2 to [`MergePolicy::MOST`]. More write each update less
+    /// often, and leave more batches to read.
+    pub fan_out: usize,
+    /// Fuel an idle worker gives at a time, before it looks for something better to do; 0: idle workers do not merge.
     pub idle_fuel: usize,
     /// Past this debt of merges that could run now, an arrangement should yield before it seals.
     pub debt_bound: usize,
 }
 
 impl MergePolicy {
-    /// The laziest coefficient that keeps the number of batches logarithmic.
-    ///
-    /// Two entries are merged when the older one's class (the logarithm of its size) is not above the newer one's, so
-    /// a merge of class c reads fewer than 2·2^(c+1) updates, and the next one of that class falls due when at least
-    /// 2^c more have come. 2·2^(c+1) / 2^c = 4 for each of these end the reading before, and a quarter more the sealing.
+    /// The laziest coefficient that keeps the number of batches logarithmic, at a fan-out of 2; see [`MergePolicy::least`].
     pub const LEAST: usize = 5;
+    /// The greatest fan-out.
+    pub const MOST: usize = 16;
+
+    /// The laziest coefficient that keeps the number of batches logarithmic, at this fan-out `f`.
+    ///
+    /// A class is the logarithm to base f of a size. When f entries of class c or above are there, they are merged: of
+    /// class c fewer than f·f^(c+1) updates are read, and a quarter more is the sealing. The next merge of that class falls
+    /// due when f more entries of it have come, f·f^c updates at least, or, where those merged were uneven and some were left,
+    /// half as many: 1.25·f·f^(c+1) / (f·f^c / 2) = 2.5·f for each of these end it before.
+    pub const fn least(&self) -> usize {
+        (Self::LEAST * self.effective_fan_out()).div_ceil(2)
+    }
+    /// The fan-out, within its bounds.
+    pub(crate) const fn effective_fan_out(&self) -> usize {
+        match self.fan_out {
+            0 | 1 => 2,
+            fan_out if fan_out > Self::MOST => Self::MOST,
+            fan_out => fan_out,
+        }
+    }
+    /// The class of a size: its logarithm to base of the fan-out.
+    pub(crate) fn class(&self, weight: usize) -> usize {
+        let weight = weight.max(1);
+        match self.effective_fan_out() {
+            2 => weight.ilog2() as usize,
+            fan_out => weight.ilog(fan_out) as usize,
+        }
+    }
 
     /// Merges as little at a time as keeps the number of batches logarithmic: short steps.
     pub const fn lazy() -> Self {
-        MergePolicy { coefficient: Self::LEAST, idle_fuel: 10_000, debt_bound: 1 << 26 }
+        MergePolicy { coefficient: Self::LEAST, fan_out: 2, idle_fuel: 2_000, debt_bound: 1 << 26 }
     }
     /// Merges whatever can be merged at once: few batches, long steps.
     pub const fn eager() -> Self {
-        MergePolicy { coefficient: 1 << 24, idle_fuel: 1 << 24, debt_bound: 1 << 26 }
+        MergePolicy { coefficient: 1 << 24, fan_out: 2, idle_fuel: 1 << 24, debt_bound: 1 << 26 }
     }
     /// Fuel for each open merge when `weight` comes in.
     pub(crate) fn fuel(&self, weight: usize) -> isize {
-        let fuel = self.coefficient.max(Self::LEAST).saturating_mul(weight).saturating_add(16);
+        let fuel = self.coefficient.max(self.least()).saturating_mul(weight).saturating_add(16);
         fuel.min(isize::MAX as usize / 4) as isize
     }
 }

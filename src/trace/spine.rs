@@ -6,35 +6,40 @@
 //!   entries: O(log n)                                          │ queue: what cuts pin, as minted
 //! ```
 //! 1. A batch waits in the queue until its upper is at or before every cut; then it is admitted to the entries.
-//! 2. An entry is due when a newer one is at least of its class (the logarithm of its size). Of the pairs of due
-//!    entries and their next the smallest is merged first, one merge a class at a time.
-//!    A pair is due too when twice its weight was admitted since its older one was made: what came later was summed up, so no
-//!    newer entry grows to its class, and what it holds may have become foldable.
+//! 2. With a fan-out of f, an entry is due when f - 1 newer ones are at least of its class (the logarithm of its size, to
+//!    base f). It and the next f - 1 are merged at once; of all that are due the smallest first, one merge a class at a time.
+//!    Entries are due too, however few, when f times their weight was admitted since the oldest was made: what came later
+//!    was summed up, so no newer entry grows to its class, and what it holds may have become foldable.
+//!    While batches come, the latest entry waits for the next one: no since has passed it yet. An idle worker merges it too.
 //! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
 //!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
 //! 5. A merge that gets no memory, or whose comparison panics, is undone: its output goes, its inputs stand as they stood.
 //!    Where memory was wanting it is tried again later (`denied`); until then it is no debt.
 //!
-//! Invariants: bounds are contiguous; entries in the queue are untouched; a merge in progress shows its two inputs.
+//! Invariants: bounds are contiguous; entries in the queue are untouched; a merge in progress shows its inputs.
 //! Why merging is amortized: an update is in a merge of a class only if it came up from a lower one or met an equal,
 //! so about once a class. After: `handle`.
 #![forbid(unsafe_code)]
 
 mod denied;
+mod entry;
 
 use self::denied::{Denied, granted};
+use self::entry::{Entry, Merging, raise, single, single_weight, weight};
 use super::merge::{Merge, MergeBatch};
 use super::policy::MergePolicy;
 use super::published_list::BatchList;
 use super::queue::Queue;
 use crate::order::Antichain;
+use crate::runtime::MergeState;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The sizes of a trace, for those who watch.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceStats {
-    /// Batches in the list; both inputs of a merge count.
+    /// Batches in the list; all inputs of a merge count.
     pub batches: usize,
     /// Of these, the ones that wait for a cut or for admission.
     pub queued: usize,
@@ -52,44 +57,6 @@ pub struct TraceStats {
     pub denials: u64,
 }
 
-enum Entry<B: MergeBatch> {
-    // With the weight that had been admitted when it was made.
-    Single(B, u64),
-    Merging(Box<Merging<B>>),
-}
-
-struct Merging<B: MergeBatch> {
-    first: B,
-    second: B,
-    merger: B::Merger,
-    class: usize,
-    // When its inputs were made, for when it is undone.
-    born: [u64; 2],
-}
-
-impl<B: MergeBatch> Entry<B> {
-    fn batches(&self) -> impl Iterator<Item = &B> {
-        let (first, second) = match self {
-            Entry::Single(batch, _) => (batch, None),
-            Entry::Merging(merging) => (&merging.first, Some(&merging.second)),
-        };
-        std::iter::once(first).chain(second)
-    }
-    fn weight(&self) -> usize {
-        self.batches().map(weight).sum()
-    }
-}
-
-/// The size of a batch as far as merging goes; one more than its updates, as an empty batch is work too.
-fn weight<B: MergeBatch>(batch: &B) -> usize {
-    batch.len() + 1
-}
-
-/// The logarithm of a size.
-fn class(weight: usize) -> usize {
-    weight.max(1).ilog2() as usize
-}
-
 /// A contiguous list of batches that keeps itself short.
 pub struct Spine<B: MergeBatch> {
     policy: MergePolicy,
@@ -104,6 +71,8 @@ pub struct Spine<B: MergeBatch> {
     admitted: u64,
     // Fuel that open merges need.
     open_debt: usize,
+    // What only grows of the state.
+    totals: MergeState,
     denied: Denied,
     // Fuel a class has left, or owes if negative.
     budgets: Vec<isize>,
@@ -122,6 +91,7 @@ impl<B: MergeBatch> Spine<B> {
             queued: 0,
             admitted: 0,
             open_debt: 0,
+            totals: MergeState::default(),
             denied: Denied::default(),
             budgets: Vec::new(),
             upper: lower.clone(),
@@ -197,6 +167,8 @@ impl<B: MergeBatch> Spine<B> {
         self.upper = batch.upper().clone();
         // Two for one, so that a queue that may be admitted shrinks.
         let mut credit = 2 * weight(&batch) as isize + 1;
+        self.totals.batches_inserted += 1;
+        self.totals.inserted += batch.len() as u64;
         self.queued += weight(&batch) as u64;
         self.queued_through.push_back(self.queued);
         self.queue.push_back(batch);
@@ -220,7 +192,7 @@ impl<B: MergeBatch> Spine<B> {
     ) -> bool {
         self.denied.turn();
         loop {
-            self.open_merges(since);
+            self.open_merges(since, 0);
             let Some(index) = self.smallest(|_| true) else {
                 if *fuel <= 0 || !self.admissible(cut) {
                     return self.admissible(cut);
@@ -271,7 +243,7 @@ impl<B: MergeBatch> Spine<B> {
             stats.updates += batch.len();
             stats.bytes += batch.bytes();
         }
-        stats.open_merges = self.entries.iter().filter(|entry| matches!(entry, Entry::Merging(_))).count();
+        stats.open_merges = self.open_merge_count();
         stats.merge_debt = self.debt(cut);
         stats.denied_merges = self.denied.waiting();
         stats.denials = self.denied.count();
@@ -288,6 +260,16 @@ impl<B: MergeBatch> Spine<B> {
             _ => 0,
         };
         self.open_debt + queued as usize
+    }
+    /// What was inserted and merged so far, and how it is now. `cut` tells which batches may merge. Cost: that of `debt`, and
+    /// linear in the entries.
+    pub fn state(&self, cut: &Antichain<B::Time>) -> MergeState {
+        let batches = (self.entry_count() + self.queue.len()) as u64;
+        let (open_merges, debt) = (self.open_merge_count() as u64, self.debt(cut) as u64);
+        MergeState { batches, open_merges, debt, ..self.totals }
+    }
+    fn open_merge_count(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry, Entry::Merging(_))).count()
     }
     /// Whether some merge waits for memory.
     pub fn is_denied(&self) -> bool {
@@ -308,7 +290,9 @@ impl<B: MergeBatch> Spine<B> {
         }
         let mut changed = false;
         loop {
-            self.open_merges(since);
+            // No reader's since has passed what came last: its times cannot fold yet, and to merge them unfolded costs more,
+            // now and in the next merge.
+            self.open_merges(since, 1);
             self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
             let Some(index) = self.smallest(|class| self.budgets[class] > 0) else { return changed };
             let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
@@ -354,15 +338,20 @@ impl<B: MergeBatch> Spine<B> {
         }
         self.open_debt -= merging.merger.remaining();
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
-        let Merging { first, second, merger, class, born } = *merging;
+        let Merging { inputs, merger, class, born } = *merging;
         match granted(|| merger.finish()) {
             Ok(merged) => {
                 self.denied.forgive(class);
+                self.totals.merges += 1;
+                // One that takes over a batch beside empty ones writes nothing.
+                if inputs.iter().filter(|batch| batch.len() > 0).count() > 1 {
+                    self.totals.written += merged.len() as u64;
+                }
                 self.entries.insert(index, Entry::Single(merged, self.admitted));
                 true
             }
             Err(refusal) => {
-                self.stand([first, second], born, index);
+                self.stand(inputs, born, index);
                 refusal.raise_others();
                 self.denied.deny(class);
                 false
@@ -373,27 +362,22 @@ impl<B: MergeBatch> Spine<B> {
     /// Drops the output of the merge at `index`, whose debt has been taken off; its inputs stand again. Its class.
     fn undo(&mut self, index: usize) -> usize {
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("a merge in progress") };
-        let Merging { first, second, merger, class, born } = *merging;
+        let Merging { inputs, merger, class, born } = *merging;
         drop(merger);
-        self.stand([first, second], born, index);
+        self.stand(inputs, born, index);
         class
     }
-    fn stand(&mut self, inputs: [B; 2], born: [u64; 2], index: usize) {
-        let [first, second] = inputs;
-        self.entries.insert(index, Entry::Single(second, born[1]));
-        self.entries.insert(index, Entry::Single(first, born[0]));
+    fn stand(&mut self, inputs: Vec<B>, born: Vec<u64>, index: usize) {
+        let singles = inputs.into_iter().zip(born).map(|(batch, born)| Entry::Single(batch, born));
+        self.entries.splice(index..index, singles);
     }
 
-    /// Starts merges of pairs that are due: the smallest first, one a class.
-    fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) {
-        while let Some((index, class)) = self.due() {
-            let pair = (&self.entries[index], &self.entries[index + 1]);
-            let (Entry::Single(first, older), Entry::Single(second, newer)) = pair else {
-                unreachable!("due pairs are single")
-            };
-            let (first, second, born) = (first.clone(), second.clone(), [*older, *newer]);
+    /// Starts merges of entries that are due, but for the `fresh` last ones: the smallest first, one a class.
+    fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>, fresh: usize) {
+        while let Some((due, class)) = self.due(fresh) {
+            let (inputs, born): (Vec<B>, Vec<u64>) = self.entries[due.clone()].iter().filter_map(single).unzip();
             let since = since();
-            let merger = match granted(|| B::begin_merge(&first, &second, &since)) {
+            let merger = match granted(|| B::begin_merge(&inputs, &since)) {
                 Ok(merger) => merger,
                 Err(refusal) => {
                     refusal.raise_others();
@@ -402,37 +386,42 @@ impl<B: MergeBatch> Spine<B> {
                 }
             };
             self.open_debt += merger.remaining();
-            self.entries.remove(index + 1);
-            self.entries[index] = Entry::Merging(Box::new(Merging { first, second, merger, class, born }));
+            let merging = Entry::Merging(Box::new(Merging { inputs, merger, class, born }));
+            self.entries.splice(due, [merging]);
         }
     }
 
-    /// The smallest pair of single entries of which the first is due and whose class has no merge: index and class.
-    fn due(&self) -> Option<(usize, usize)> {
+    /// The smallest run of single entries that is due and whose class has no merge, and that class.
+    fn due(&self, fresh: usize) -> Option<(Range<usize>, usize)> {
         let mut busy = [false; usize::BITS as usize + 1];
         for entry in &self.entries {
             if let Entry::Merging(merging) = entry {
                 busy[merging.class] = true;
             }
         }
-        let mut best: Option<(usize, usize)> = None;
-        let mut newer = 0;
-        for index in (0..self.entries.len().saturating_sub(1)).rev() {
-            newer = newer.max(class(self.entries[index + 1].weight()));
-            let pair = (&self.entries[index], &self.entries[index + 1]);
-            let (Entry::Single(first, born), Entry::Single(second, _)) = pair else { continue };
-            let total = weight(first) + weight(second);
-            let stale = self.admitted - born >= 2 * total as u64;
-            let due = class(weight(first)) <= newer || stale;
-            if due
-                && !busy[class(total)]
-                && !self.denied.waits(class(total))
-                && best.is_none_or(|(least, _)| total <= least)
+        let fan_out = self.policy.effective_fan_out();
+        let mut best: Option<(usize, Range<usize>)> = None;
+        // The greatest classes of newer entries, one more each, the least first.
+        let mut newer = [0; MergePolicy::MOST - 1];
+        let newer = &mut newer[..fan_out - 1];
+        let entries = &self.entries[..self.entries.len().saturating_sub(fresh)];
+        for index in (0..entries.len().saturating_sub(1)).rev() {
+            raise(newer, self.policy.class(entries[index + 1].weight()) + 1);
+            let run = entries[index..].iter().take(fan_out).map_while(single_weight);
+            let (count, total) = run.fold((0, 0), |(count, total), weight| (count + 1, total + weight));
+            let (2.., Entry::Single(first, born)) = (count, &entries[index]) else { continue };
+            let stale = self.admitted - born >= (fan_out * total) as u64;
+            let due = count == fan_out && self.policy.class(weight(first)) < newer[0];
+            let class = self.policy.class(total);
+            if (due || stale)
+                && !busy[class]
+                && !self.denied.waits(class)
+                && best.as_ref().is_none_or(|(least, _)| total <= *least)
             {
-                best = Some((total, index));
+                best = Some((total, index..index + count));
             }
         }
-        best.map(|(total, index)| (index, class(total)))
+        best.map(|(total, run)| (run, self.policy.class(total)))
     }
 
     /// Checks that bounds are contiguous and each batch is sound. Cost: linear.

@@ -84,6 +84,27 @@ pub trait Batch: Clone + 'static {
 
     /// A cursor at the first key.
     fn cursor(&self) -> Self::Cursor<'_>;
+    /// Adds to each of `sums` the diffs of its key, whatever their vals and times; `keys` ascend. False, if a (key, val) has
+    /// more than `most` updates: then `sums` are worth nothing, and a cursor is to go through that key in slices.
+    ///
+    /// Cost: a seek a key. A batch that can looks for many keys at once.
+    fn sum_keys(&self, keys: &[Ref<'_, Self::Key>], most: usize, sums: &mut [<Self::Diff as Semigroup>::Sum]) -> bool {
+        let mut cursor = self.cursor();
+        for (key, sum) in keys.iter().zip(sums) {
+            cursor.seek_key(*key);
+            if cursor.key().is_none_or(|found| Self::Key::reborrow(found) != Self::Key::reborrow(*key)) {
+                continue;
+            }
+            while cursor.val().is_some() {
+                if cursor.time_count() > most {
+                    return false;
+                }
+                cursor.for_each_time(|_, diff| diff.add_to(sum));
+                cursor.step_val();
+            }
+        }
+        true
+    }
     /// Number of stored updates (an upper bound, where a view hides some).
     fn len(&self) -> usize;
     /// True iff there is no update.

@@ -13,6 +13,7 @@ use super::published_list::BatchList;
 use super::readers::Readers;
 use super::spine::{Spine, TraceStats};
 use crate::order::Antichain;
+use crate::runtime::MergeState;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync;
@@ -25,6 +26,8 @@ pub struct TraceWriter<B: MergeBatch> {
     publication: Option<Publication<B>>,
     // Whether what every reader has passed is dropped rather than folded.
     forgetful: bool,
+    // As of the last call that changed something.
+    state: MergeState,
 }
 
 /// A shard that this writer publishes.
@@ -49,8 +52,13 @@ impl<B: MergeBatch> TraceWriter<B> {
             committed: RefCell::new(least.clone()),
             minted: RefCell::new(Minted::new()),
         });
-        let writer =
-            TraceWriter { shared: Rc::downgrade(&shared), upper: least.clone(), publication: None, forgetful: false };
+        let writer = TraceWriter {
+            shared: Rc::downgrade(&shared),
+            upper: least.clone(),
+            publication: None,
+            forgetful: false,
+            state: MergeState::default(),
+        };
         (writer, TraceHandle::register(shared, least.clone(), least))
     }
     /// The last batch's upper bound; the least time, if there is none.
@@ -80,7 +88,11 @@ impl<B: MergeBatch> TraceWriter<B> {
             shared.minted.borrow_mut().mint(batch.upper(), batch.bytes(), &shared.committed.borrow());
             shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
             self.forget(&shared);
+            self.state = shared.spine.borrow().state(&cut);
             self.show(&shared, true);
+        } else {
+            // Nothing is left of the trace.
+            self.state = MergeState { batches: 0, open_merges: 0, debt: 0, ..self.state };
         }
     }
 
@@ -97,6 +109,7 @@ impl<B: MergeBatch> TraceWriter<B> {
         let Some(shared) = self.shared.upgrade() else { return false };
         let (cut, mut changed) = (shared.cut(), false);
         let more = shared.spine.borrow_mut().work(fuel, &cut, &mut || self.commit(&shared), &mut changed);
+        self.state = shared.spine.borrow().state(&cut);
         if changed {
             self.show(&shared, true);
         }
@@ -133,6 +146,11 @@ impl<B: MergeBatch> TraceWriter<B> {
             let changed = self.forget(&shared);
             self.show(&shared, changed);
         }
+    }
+
+    /// What was inserted and merged so far, and how that is now: as of the last batch, or the last merging.
+    pub fn state(&self) -> &MergeState {
+        &self.state
     }
 
     /// The sizes; nothing, if no reader is left.

@@ -150,10 +150,11 @@ impl Merge<Rows> for AtOnce {
 
 impl MergeBatch for Rows {
     type Merger = AtOnce;
-    fn begin_merge(first: &Self, second: &Self, since: &Antichain<u64>) -> AtOnce {
-        let both = first.rows.iter().chain(second.rows.iter());
-        let rows = both.map(|row| (row.0, row.1, rep(&row.2, since), row.3)).collect();
-        AtOnce { rows, bounds: [first.lower().clone(), second.upper().clone()], done: false }
+    fn begin_merge(inputs: &[Self], since: &Antichain<u64>) -> AtOnce {
+        let all = inputs.iter().flat_map(|batch| batch.rows.iter());
+        let rows = all.map(|row| (row.0, row.1, rep(&row.2, since), row.3)).collect();
+        let bounds = [inputs[0].lower().clone(), inputs[inputs.len() - 1].upper().clone()];
+        AtOnce { rows, bounds, done: false }
     }
     fn empty(lower: Antichain<u64>, upper: Antichain<u64>) -> Self {
         Rows::new(Vec::new(), lower, upper)

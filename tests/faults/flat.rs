@@ -25,6 +25,10 @@ fn memory(engine: &Engine) -> (usize, usize) {
     (live(engine), line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10)
 }
 
+/// What may be resident at the end that was not there in the middle. Between the two lie a thousand queries or a hundred
+/// thousand epochs at least: what each may leave is some hundred bytes, or one. Without a leak it is a few pages.
+const NOISE: usize = 128 << 10;
+
 /// Fails unless the last of the samples are what those after the first tenth were.
 fn assert_flat(samples: &[(usize, usize)]) {
     let greatest = |part: &[(usize, usize)]| {
@@ -35,7 +39,7 @@ fn assert_flat(samples: &[(usize, usize)]) {
     let ((live_1, resident_1), (live_2, resident_2)) = (greatest(first), greatest(last));
     println!("live {live_1} then {live_2}, resident {resident_1} then {resident_2}");
     assert!(live_2 <= live_1 + (16 << 10), "live bytes grow from {live_1} to {live_2}");
-    assert!(resident_2 <= resident_1 + (1 << 20), "resident bytes grow from {resident_1} to {resident_2}");
+    assert!(resident_2 <= resident_1 + NOISE, "resident bytes grow from {resident_1} to {resident_2}");
 }
 
 /// Two workers, to be stepped here.

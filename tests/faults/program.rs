@@ -30,6 +30,10 @@ impl Fuse {
             panic!("the fuse at {place}");
         }
     }
+    /// How many there were.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(SeqCst)
+    }
     /// Where it blew.
     pub fn blown(&self) -> Option<&'static str> {
         *self.blown.lock().unwrap()
@@ -206,11 +210,19 @@ impl Program {
     /// # Errors
     /// As an input.
     pub fn feed(&mut self, t: u64) -> Result<(), Error> {
+        self.gather(t)?;
+        self.input.as_mut().unwrap().advance_to(t + 1)
+    }
+
+    /// Puts in round `t`, but for saying that it is over: the input has only gathered it.
+    ///
+    /// # Errors
+    /// As an input.
+    pub fn gather(&mut self, t: u64) -> Result<(), Error> {
         let before = if t == 0 { BTreeSet::new() } else { numbers_at(t - 1) };
         let (now, input) = (numbers_at(t), self.input.as_mut().unwrap());
         now.difference(&before).try_for_each(|number| input.insert(*number))?;
-        before.difference(&now).try_for_each(|number| input.remove(*number))?;
-        input.advance_to(t + 1)
+        before.difference(&now).try_for_each(|number| input.remove(*number))
     }
 
     /// Waits for round `t`: all results so far, exactly.

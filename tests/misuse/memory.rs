@@ -132,14 +132,14 @@ fn what_waits_in_an_input_counts_for_the_cap() {
     let (query, (input, mut sub)) = engine
         .install_capped::<u64, _, _>("capped", Some(1 << 20), |scope| {
             let (input, numbers) = scope.input::<u64>();
-            (input, numbers.map(|n| n / 1_000_000).subscribe())
+            (input, numbers.map(|_| 0u64).subscribe())
         })
         .unwrap();
     let blocked = Blocked::worker_0(&engine);
     let mut sessions = [input.clone(), input];
     let mut added = 0;
     // Not full by its own bound, which is a million.
-    while sessions[0].insert_timeout(added, std::time::Duration::from_millis(100)).is_ok() {
+    while sessions[0].insert_timeout(scattered(added), std::time::Duration::from_millis(100)).is_ok() {
         added += 1;
         assert!(added < 500_000, "the cap does not hold for what waits");
     }
@@ -147,7 +147,7 @@ fn what_waits_in_an_input_counts_for_the_cap() {
     assert_eq!(query.error(), None);
     drop(blocked);
     for session in &mut sessions {
-        session.insert(added).unwrap();
+        session.insert(scattered(added)).unwrap();
         session.advance_to(1).unwrap();
     }
     assert_eq!(sub.wait_past(&0, SOON).unwrap(), [(0, 0, added as i64 + 2)]);

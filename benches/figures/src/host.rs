@@ -54,7 +54,12 @@ pub struct Host {
 impl Host {
     /// With so many workers, each pinned to a core of its own.
     pub fn start(workers: usize) -> Host {
-        let config = Config::default().workers(workers).pinned(false);
+        Host::start_with(workers, MergePolicy::default())
+    }
+
+    /// As `start`, merging as it is told.
+    pub fn start_with(workers: usize, policy: MergePolicy) -> Host {
+        let config = Config::default().workers(workers).pinned(false).merge_policy(policy);
         let (engine, seeds) = Engine::start_hosted(config).expect("a configuration that can be run");
         let arrived = Arc::new(AtomicUsize::new(0));
         let turn = move |index, worker, arrived| Turn { index, peers: workers, worker, arrived };

@@ -40,8 +40,8 @@ struct Running {
 }
 
 impl Running {
-    fn load(spec: &Spec) -> Running {
-        let host = Host::start(spec.workers());
+    fn load(spec: &Spec, policy: MergePolicy) -> Running {
+        let host = Host::start_with(spec.workers(), policy);
         let (formed, tally) = (Arc::new(AtomicU64::new(0)), Tally::default());
         let operator = spec.text("operator");
         let install = host.engine.install(operator, |scope| {
@@ -129,7 +129,7 @@ fn pass(turn: &Turn, input: &mut Input<u64, u64>, probe: &Probe<u64>, to: u64) {
 
 /// Closed loop.
 pub fn throughput(spec: &Spec, report: &mut Report) {
-    let mut running = Running::load(spec);
+    let mut running = Running::load(spec, MergePolicy::default());
     let (keys, time) = (running.keys, running.time);
     let (rounds, batch) = (spec.get::<u64>("rounds"), spec.get::<u64>("batch"));
     let all = running.together(move |turn, input, probe| {
@@ -157,7 +157,11 @@ pub fn throughput(spec: &Spec, report: &mut Report) {
 
 /// Open loop.
 pub fn latency(spec: &Spec, report: &mut Report) {
-    let mut running = Running::load(spec);
+    let policy = match spec.text("effort") {
+        "default" => MergePolicy::default(),
+        _ => MergePolicy { coefficient: spec.get("effort"), ..MergePolicy::default() },
+    };
+    let mut running = Running::load(spec, policy);
     let (keys, time) = (running.keys, running.time);
     let seconds = |name| Duration::from_secs_f64(spec.get(name));
     let schedule = OpenLoop { rate: spec.get("rate"), warm: seconds("warm"), end: seconds("seconds") };

@@ -4,17 +4,21 @@
 //! host      workers on threads of our own, stepped in spinning loops; a client on the first of them
 //! watch     how far an arrangement is, and a hash of what changes from some time on
 //! keys      throughput and latency of keys that come and go
-//! stored    join and memory: a large arrangement, a new query on it, the bytes of it
+//! stored    join, attached, memory: a large arrangement, a new query on it, many queries on it, its bytes
 //! graph     graph and incremental: queries of `graphs`, beside `plain` code
 //! datalog   closure and pointers: rules until nothing follows
+//! interactive  look-ups and paths on a graph held both ways
 //! rounds    barrier, single, chain, idle: rounds of next to nothing
+//! all       the figures, which the program draws
 //! ```
 #![forbid(unsafe_code)]
 
-mod datalog;
+pub mod all;
+pub mod datalog;
 mod graph;
 mod graphs;
 mod host;
+mod interactive;
 mod keys;
 pub mod plain;
 mod rounds;
@@ -44,11 +48,13 @@ pub fn measure(spec: &Spec) -> Report {
         "throughput" => keys::throughput(spec, &mut report),
         "latency" => keys::latency(spec, &mut report),
         "join" => stored::join(spec, &mut report),
+        "attached" => stored::attached(spec, &mut report),
         "memory" => stored::memory(spec, &mut report),
         "graph" => graph::graph(spec, &mut report),
         "incremental" => graph::incremental(spec, &mut report),
         "closure" => datalog::closure(spec, &mut report),
         "pointers" => datalog::pointers(spec, &mut report),
+        "interactive" => interactive::interactive(spec, &mut report),
         "barrier" => rounds::barrier(spec, &mut report),
         "single" => rounds::single(spec, &mut report),
         "chain" => rounds::chain(spec, &mut report),

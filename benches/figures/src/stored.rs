@@ -1,13 +1,13 @@
 //! A large arrangement: what it takes up, and what a new query on it costs.
 //!
-//! The answers: of join, how many results there were in all; of memory, what is in the arrangement.
+//! The answers: of join, how many results there were in all; of attached, how many there are at last; of memory, what is in the arrangement.
 #![forbid(unsafe_code)]
 
 use crate::host::{Host, Turn};
 use crate::watch::{self, Sums};
 use kpg::prelude::*;
 use std::time::{Duration, Instant};
-use workloads::generate::{below, rnd};
+use workloads::generate::{Keys, below, rnd};
 use workloads::open_loop::histogram;
 use workloads::{Answer, Report, Spec, Unit, machine};
 
@@ -83,6 +83,54 @@ pub fn join(spec: &Spec, report: &mut Report) {
     }
     report.latencies("", &latencies);
     report.answer = results.to_string();
+    host.stop();
+}
+
+/// Many queries on one arrangement while it changes.
+pub fn attached(spec: &Spec, report: &mut Report) {
+    let (host, sums) = (Host::start(spec.workers()), Sums::default());
+    let install = host.engine.install("base", |scope| {
+        let (input, keys) = scope.input::<u64>();
+        let arranged = keys.arrange_by_self();
+        (input, watch::probe(&arranged), arranged.publish())
+    });
+    let (_, (input, probe, base)) = install.expect("a dataflow that can be built");
+    let keys = Keys { keys: spec.get("keys") };
+    let (inputs, free) = load(&host, (input, &probe), (keys.keys, 100_000), move |number| keys.key(number));
+    let start = Instant::now();
+    let mut probes = Vec::new();
+    for query in 0..spec.get::<u64>("queries") {
+        let install = host.engine.install("attached", |scope| {
+            let asked = scope.constant([below(rnd(7, query), keys.keys)]).arrange_by_self();
+            watch::sums(&asked.join_core(&base.import(scope), |key, (), ()| Some(key)), &sums, |_| 0)
+        });
+        probes.push(install.expect("a dataflow that can be built").1);
+    }
+    probes.iter().for_each(|probe| host.turn.until(|| probe.is_past(&(free - 1))));
+    report.metric("attached", start.elapsed().as_nanos() as f64, Unit::Nanoseconds);
+    let (batch, rounds) = (spec.get::<u64>("batch"), spec.get::<u64>("rounds"));
+    let shares = inputs.into_iter().map(|input| (input, probes.clone())).collect();
+    let mut all = host.together(shares, move |turn, (mut input, probes)| {
+        let mut latencies = histogram();
+        let began = Instant::now();
+        for round in 0..rounds {
+            let start = Instant::now();
+            let numbers = (round * batch..(round + 1) * batch).skip(turn.index).step_by(turn.peers);
+            for (key, diff) in numbers.map(|number| keys.update(number)) {
+                input.update(key, diff).expect("the query goes on");
+            }
+            let time = free + round;
+            input.advance_to(time + 1).expect("time goes on");
+            probes.iter().for_each(|probe| turn.until(|| probe.is_past(&time)));
+            latencies.saturating_record(start.elapsed().as_nanos() as u64);
+        }
+        (input, latencies, began.elapsed())
+    });
+    let (_input, latencies, took) = all.swap_remove(0);
+    report.metric("updates", (rounds * batch) as f64 / took.as_secs_f64(), Unit::PerSecond);
+    report.latencies("round", &latencies);
+    report.metric("resident", machine::resident() as f64, Unit::Bytes);
+    report.answer = sums.get().0.to_string();
     host.stop();
 }
 

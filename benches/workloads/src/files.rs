@@ -14,7 +14,8 @@ pub fn directory() -> Option<PathBuf> {
     named.or(Some(beside)).filter(|directory| directory.is_dir())
 }
 
-/// The edges in a file of that directory: two numbers a line, whatever lies between and after; other lines are skipped.
+/// The edges in a file of that directory: two numbers a line, whatever lies between and after; other lines are
+/// skipped, and those that begin with #.
 ///
 /// # Errors
 /// A file that is not there or cannot be unpacked.
@@ -38,6 +39,9 @@ fn pairs(from: impl Read) -> std::io::Result<Vec<(u32, u32)>> {
     let mut edges = Vec::new();
     for line in BufReader::new(from).lines() {
         let line = line?;
+        if line.starts_with('#') {
+            continue;
+        }
         let mut words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         if let (Some(Ok(source)), Some(Ok(target))) = (words.next().map(str::parse), words.next().map(str::parse)) {
             edges.push((source, target));

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! spec       a workload's name and parameters, as a command line gives them
+//! distribution  which keys are updated how often
 //! generate   numbers, keys and graphs: random access, by seed
 //! open_loop  what is due when; latencies from the scheduled time
 //! answer     a hash of a result, whatever its order
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod distribution;
 pub mod files;
 pub mod generate;
 pub mod machine;
@@ -21,6 +23,7 @@ pub mod report;
 pub mod spec;
 
 pub use answer::Answer;
+pub use distribution::Distribution;
 pub use open_loop::OpenLoop;
 pub use report::{Metric, Report, Unit};
 pub use spec::{Spec, Workload};

@@ -63,13 +63,17 @@ impl Report {
         }
         self.metric(of("max"), latencies.max() as f64, Unit::Nanoseconds);
         let (total, mut seen, mut curve) = (latencies.len().max(1) as f64, 0, Vec::<(f64, f64)>::new());
+        let mut first = 0.0;
         for value in latencies.iter_recorded() {
             seen += value.count_since_last_iteration();
             let point = (value.value_iterated_to() as f64, (total - seen as f64) / total);
-            // Points closer than a hundredth are one in any plot.
+            // Points within a hundredth of the first of them are one in any plot.
             match curve.last_mut() {
-                Some(last) if point.0 < 1.01 * last.0 => *last = point,
-                _ => curve.push(point),
+                Some(last) if point.0 < 1.01 * first => *last = point,
+                _ => {
+                    curve.push(point);
+                    first = point.0;
+                }
             }
         }
         self.distributions.insert(name.to_string(), curve);
@@ -139,6 +143,8 @@ mod tests {
         assert_eq!(read.get("rate").expect("rate").show(), "2.50 M/s");
         let curve = &read.distributions[""];
         assert!(curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1) && curve.last().expect("points").1 == 0.0);
+        // However dense the values are, the curve has them all, to a hundredth or two.
+        assert!(curve.is_sorted_by(|a, b| b.0 / a.0 < 1.03 || a.0 < 50_000.0) && (200..500).contains(&curve.len()));
         let (fast, slow) = (read.get("p50").expect("p50"), read.get("p99").expect("p99"));
         assert!(fast.better_than(slow) > 1.9);
     }

@@ -35,6 +35,8 @@ pub const WORKLOADS: &[Workload] = &[
             ("rate", "1000000"),
             ("warm", "3"),
             ("seconds", "13"),
+            // Of merging: a number, or the engine's default.
+            ("effort", "default"),
         ],
         smoke: &[("keys", "20000"), ("rate", "10000"), ("warm", "0.05"), ("seconds", "0.2")],
     },
@@ -43,6 +45,12 @@ pub const WORKLOADS: &[Workload] = &[
         about: "a new dataflow joins `queries` keys with an arrangement of `keys`: install, result known, retire; `repeat` times",
         parameters: &[("keys", "10000000"), ("queries", "1000"), ("repeat", "100")],
         smoke: &[("keys", "20000"), ("queries", "100"), ("repeat", "5")],
+    },
+    Workload {
+        name: "attached",
+        about: "`queries` queries on one arrangement of `keys`, each with one key of its own; rounds of `batch` updates in all",
+        parameters: &[("keys", "1000000"), ("queries", "100"), ("batch", "1000"), ("rounds", "1000")],
+        smoke: &[("keys", "20000"), ("queries", "10"), ("rounds", "20")],
     },
     Workload {
         name: "graph",

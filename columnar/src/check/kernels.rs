@@ -1,7 +1,7 @@
 //! Each kernel against its naive form.
 use super::{Sample, Values};
 use crate::traits::{Column, Columnar};
-use crate::{KRun, KWay, Run, Sorter, merge_runs, run_end, sort_permutation};
+use crate::{A, B, Group, KRun, KWay, NEITHER, Run, Sorter, merge_runs, run_end, sort_permutation, taken};
 use kpg_arena::Buffer;
 
 type ColumnOf<T> = <T as Columnar>::Column;
@@ -28,6 +28,56 @@ pub(super) fn check<T: Sample>(column: &ColumnOf<T>, model: &[T]) {
     seek(&ordered, &sorted);
     ordered.seal();
     seek(&ordered, &sorted);
+    sorted.dedup();
+    for (seed, sealed) in [(1, [false, false]), (2, [true, false]), (3, [true, true])] {
+        weaving(&sorted, seed, sealed);
+    }
+}
+
+/// Splits sorted values in two, some in both, and weaves them together again.
+fn weaving<T: Sample>(sorted: &[T], seed: u8, sealed: [bool; 2]) {
+    let mut choices = Values::new(8, seed);
+    let sides: Vec<u64> = sorted.iter().map(|_| 1 + u64::sample(&mut choices) % 3).collect();
+    let half = |bit: u64| -> Vec<T> {
+        sorted.iter().zip(&sides).filter(|(_, side)| **side & bit > 0).map(|(value, _)| value.clone()).collect()
+    };
+    let [mut a, mut b] = [column_of(&half(1)), column_of(&half(2))];
+    let [seal_a, seal_b] = sealed;
+    if seal_a {
+        a.seal();
+    }
+    if seal_b {
+        b.seal();
+    }
+    let mut steps = vec![0; sorted.len()];
+    let count = a.plan(0, &b, 0, &mut steps);
+    let known = |steps: &[u8]| steps.iter().zip(&sides).all(|(step, side)| u64::from(*step) == *side);
+    assert!(known(&steps[..count]) && (taken(&steps[..count]).0 == a.len() || taken(&steps[..count]).1 == b.len()));
+    // Every third of those in both vanishes; for the others comes what `sums` has, which is the last value there is.
+    let (mut both, mut expected, mut sums) = (0, Vec::new(), Vec::new());
+    for (step, value) in steps[..count].iter_mut().zip(sorted) {
+        let last = sorted.last().expect("there is a step");
+        both += usize::from(*step == A | B);
+        match *step == A | B {
+            true if both % 3 == 0 => *step = NEITHER,
+            true => {
+                sums.push(last.clone());
+                expected.push((last, value));
+            }
+            false => expected.push((value, value)),
+        }
+    }
+    let (mut summed, mut plain) = (ColumnOf::<T>::default(), ColumnOf::<T>::default());
+    summed.prepare_merge(&[&a, &b], true);
+    plain.prepare_merge(&[&a, &b], false);
+    summed.weave((&a, 0), (&b, 0), Some(&column_of(&sums)), &steps[..count]);
+    plain.weave((&a, 0), (&b, 0), None, &steps[..count]);
+    summed.check_invariants();
+    plain.check_invariants();
+    assert_eq!((summed.len(), plain.len()), (expected.len(), expected.len()));
+    for (index, (with_sums, without)) in expected.iter().enumerate() {
+        assert_eq!((summed.get(index), plain.get(index)), (with_sums.borrow(), without.borrow()));
+    }
 }
 
 fn prefixes<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
@@ -89,8 +139,12 @@ fn groups<T: Columnar>(column: &ColumnOf<T>, model: &[T], shape: u8) {
     let sorted = sorter.sort(column, &time_column, lower, model.len());
     assert_eq!(sorted, expected);
     let mut found: Vec<Vec<u32>> = Vec::new();
-    sorter.sort_groups(column, &time_column, lower, model.len(), |group| {
-        found.push(group.to_vec());
+    sorter.sort_groups(column, &time_column, lower, model.len(), |group| match group {
+        Group::Singles(all) => found.extend(all.iter().map(|one| vec![*one])),
+        Group::Equal(group) => {
+            assert!(group.len() > 1);
+            found.push(group.to_vec());
+        }
     });
     let grouped: Vec<Vec<u32>> = expected.chunk_by(|&a, &b| key(a) == key(b)).map(<[u32]>::to_vec).collect();
     assert_eq!(found, grouped);
@@ -100,11 +154,23 @@ fn seek<T: Sample>(column: &ColumnOf<T>, sorted: &[T]) {
     let mut values = Values::new(7, 9);
     let mut targets: Vec<T> = (0..8).map(|_| T::sample(&mut values)).collect();
     targets.extend(sorted.iter().step_by(sorted.len() / 16 + 1).cloned());
+    for width in [1, 2, 8, 64].into_iter().filter(|width| *width <= sorted.len()) {
+        let starts: Vec<usize> = (0..targets.len()).map(|i| i * 7 % (sorted.len() + 1 - width)).collect();
+        let mut found = starts.clone();
+        let borrowed: Vec<_> = targets.iter().map(T::borrow).collect();
+        column.seek_windows(&mut found, width, &borrowed);
+        for ((start, found), target) in starts.into_iter().zip(found).zip(&targets) {
+            let window = &sorted[start..start + width];
+            assert_eq!(found, start + window.partition_point(|value| value < target), "{target:?} from {start}");
+        }
+    }
     for target in &targets {
         for lower in [0, sorted.len() / 3, sorted.len()] {
             for upper in [lower, (lower + 5).min(sorted.len()), sorted.len()] {
                 let expected = lower + sorted[lower..upper].partition_point(|value| value < target);
                 let found = column.seek(lower, upper, target.borrow());
+                let ascends = sorted[lower..upper].windows(2).all(|pair| pair[0] < pair[1]);
+                assert_eq!(column.ascends(lower, upper), ascends, "{lower}..{upper}");
                 assert_eq!(found, expected, "{target:?} in {lower}..{upper}");
                 if expected < upper {
                     let run = sorted[expected..upper].partition_point(|v| *v == sorted[expected]);

@@ -203,7 +203,8 @@ impl<K: Datum, V: Datum> Pile<K, V> {
             Op::Abandon(at, fuel) => {
                 if self.batches.len() > 1 {
                     let at = usize::from(at) % (self.batches.len() - 1);
-                    let mut merger = Built::begin_merge(&self.batches[at].0, &self.batches[at + 1].0, &self.since);
+                    let mut merger =
+                        Built::begin_merge(&[self.batches[at].0.clone(), self.batches[at + 1].0.clone()], &self.since);
                     merger.work(&mut isize::from(fuel));
                     drop(merger);
                     self.compare(at);
@@ -247,25 +248,27 @@ impl<K: Datum, V: Datum> Pile<K, V> {
             return;
         }
         let at = usize::from(at) % (self.batches.len() - 1);
+        // Two at least, five at most.
+        let count = (2 + usize::from(fuel / 64)).min(self.batches.len() - at);
         let fuel = if fuel == 0 { isize::MAX } else { isize::from(fuel % 64) + 1 };
         let mut since = self.since.clone();
         if self.planted && since.elements().len() > 1 {
             since = since.elements().iter().fold(start(), |all, f| all.join(&Antichain::from_elem(*f)));
         }
-        let (second, more) = self.batches.remove(at + 1);
-        let (first, updates) = &mut self.batches[at];
-        let mut merger = Built::begin_merge(first, &second, &since);
+        let (inputs, updates): (Vec<_>, Vec<_>) = self.batches.drain(at..at + count).unzip();
+        let mut merger = Built::begin_merge(&inputs, &since);
+        let total: usize = inputs.iter().map(Built::len).sum();
         let mut rounds = 0;
         while !merger.is_done() {
             let before = merger.remaining();
             merger.work(&mut { fuel });
             assert!(merger.remaining() <= before, "work makes progress");
             rounds += 1;
-            assert!(rounds <= 4 * (first.len() + second.len()) + 8, "each call makes progress");
+            assert!(rounds <= 4 * total + 4 * count, "each call makes progress");
         }
         let merged = merger.finish();
-        assert_eq!((merged.lower(), merged.upper()), (first.lower(), second.upper()));
-        if !first.is_empty() && !second.is_empty() {
+        assert_eq!((merged.lower(), merged.upper()), (inputs[0].lower(), inputs[count - 1].upper()));
+        if inputs.iter().filter(|batch| !batch.is_empty()).count() > 1 {
             let mut cursor = merged.cursor();
             while cursor.key().is_some() {
                 while cursor.val().is_some() {
@@ -275,8 +278,7 @@ impl<K: Datum, V: Datum> Pile<K, V> {
                 cursor.step_key();
             }
         }
-        *first = merged;
-        updates.extend(more);
+        self.batches.insert(at, (merged, updates.concat()));
         self.compare(at);
     }
 

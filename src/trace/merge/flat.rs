@@ -5,26 +5,28 @@
 use super::super::Ref;
 use super::super::compare::compare;
 use super::super::layers::Layers;
-use super::Merger;
+use super::output::Output;
+use super::pair::Pair;
 use crate::order::{Semigroup, Timestamp, rep};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
 
 /// So many keys from one side in a row are a stretch: from there on copying whole is cheaper.
-const STRETCH: usize = 12;
+pub(super) const STRETCH: usize = 12;
 
 /// Whether each key has one val and each val one update.
 pub(super) fn is_flat<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(layers: &Layers<K, V, T, R>) -> bool {
     layers.key_ends.uniform() == Some(1) && layers.val_ends.uniform() == Some(1)
 }
 
-impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
+impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
     /// Merges keys of two flat inputs one by one, until the fuel is used up, an input is, or a stretch has begun.
     pub(super) fn work_flat(&mut self, fuel: &mut isize) {
-        let Merger { inputs, since, folds, keys, output, .. } = self;
-        let [a, b] = [inputs[0].layers(), inputs[1].layers()];
+        let Pair { inputs, keys, output, .. } = self;
+        let Output { layers: output, since, .. } = output;
+        let [a, b] = [&inputs[0].layers, &inputs[1].layers];
         let single = since.as_single();
-        let fold = |side: usize, time: T| match (folds[side], single) {
+        let fold = |side: usize, time: T| match (inputs[side].folds, single) {
             (false, _) => time,
             (true, Some(f)) => time.join(f),
             (true, None) => rep(&time, since),
@@ -77,7 +79,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Merger<K, V, T, R> {
 }
 
 #[inline(always)]
-fn push_one<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
+pub(super) fn push_one<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
     output: &mut Layers<K, V, T, R>,
     key: Ref<'_, K>,
     input: &Layers<K, V, T, R>,
@@ -93,7 +95,7 @@ fn push_one<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
 }
 
 /// A key of both inputs.
-fn push_both<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
+pub(super) fn push_both<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
     output: &mut Layers<K, V, T, R>,
     a: &Layers<K, V, T, R>,
     i: usize,

@@ -1,8 +1,9 @@
 use super::super::check::accumulate;
-use super::super::{batch_from_sorted, sort_and_consolidate, start};
+use super::super::{Cursor, CursorList, batch_from_sorted, sort_and_consolidate, start};
 use super::*;
 use crate::dataflow::Updates;
-use crate::order::Pair;
+use crate::order::{Pair, rep};
+use kpg_columnar::Column;
 
 type Time = Pair<u64, u64>;
 type Update = (u8, u8, u8, u8, i8);
@@ -33,14 +34,19 @@ fn frontier(elements: &Frontier) -> Antichain<Time> {
 }
 
 fn merge<B: MergeBatch>(first: &B, second: &B, since: &Antichain<B::Time>, fuel: isize) -> B {
-    let mut merger = B::begin_merge(first, second, since);
+    merge_all(&[first.clone(), second.clone()], since, fuel)
+}
+
+fn merge_all<B: MergeBatch>(inputs: &[B], since: &Antichain<B::Time>, fuel: isize) -> B {
+    let mut merger = B::begin_merge(inputs, since);
+    let updates: usize = inputs.iter().map(Batch::len).sum();
     let mut rounds = 0;
     while !merger.is_done() {
         let before = merger.remaining();
         merger.work(&mut { fuel });
         assert!(merger.remaining() <= before, "work makes progress");
         rounds += 1;
-        assert!(rounds <= 4 * (first.len() + second.len()) + 8, "each call makes progress");
+        assert!(rounds <= 4 * updates + 4 * inputs.len(), "each call makes progress");
     }
     assert_eq!(merger.remaining(), 0);
     merger.finish()
@@ -109,6 +115,71 @@ quickcheck::quickcheck! {
     }
 }
 
+/// Cuts updates at ever later times into adjacent batches.
+fn pile(updates: &[Update], cuts: &[u8]) -> Vec<OrdBatch<u64, u64, u64, i64>> {
+    let mut bounds: Vec<u64> = cuts.iter().take(6).map(|cut| u64::from(cut % 12)).filter(|cut| *cut > 0).collect();
+    bounds.push(12);
+    bounds.sort_unstable();
+    bounds.dedup();
+    let mut lower = 0;
+    let batch = |upper| {
+        let within = updates.iter().filter(|u| (lower..upper).contains(&u64::from(u.2 % 12)));
+        let mut columns = Updates::default();
+        within
+            .for_each(|u| columns.push((u64::from(u.0 % 16), u64::from(u.1 % 3)), u64::from(u.2 % 12), i64::from(u.4)));
+        let bounds = [lower, upper].map(Antichain::from_elem);
+        lower = upper;
+        let [lower, upper] = bounds;
+        batch_from_sorted(sort_and_consolidate(columns), lower, upper)
+    };
+    bounds.into_iter().map(batch).collect()
+}
+
+quickcheck::quickcheck! {
+    /// Many at once come to what pairs come to, one after the other: update by update, in any slices.
+    fn many_are_as_pairs(updates: Vec<Update>, cuts: Vec<u8>, since: u8, fuel: u8) -> bool {
+        let (inputs, since) = (pile(&updates, &cuts), Antichain::from_elem(u64::from(since % 14)));
+        let many = merge_all(&inputs, &since, isize::from(fuel % 32) + 1);
+        many.check_invariants();
+        let pairs = inputs[1..].iter().fold(inputs[0].clone(), |all, next| merge(&all, next, &since, isize::MAX));
+        let all = |b: &OrdBatch<u64, u64, u64, i64>| accumulate(std::slice::from_ref(b), &13);
+        assert_eq!((many.lower(), many.upper(), many.len()), (pairs.lower(), pairs.upper(), pairs.len()));
+        all(&many) == all(&pairs)
+    }
+    /// Of keys that have one update each: the flat form, with its stretches.
+    fn many_flat_ones_too(runs: Vec<(u16, u8, u8)>, since: u8, fuel: u8) -> bool {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut columns: Vec<Updates<(u64, ()), u64, i64>> = (0..5).map(|_| Updates::default()).collect();
+        for (from, len, side) in runs {
+            let side = u64::from(side % 5);
+            for key in u64::from(from % 512)..u64::from(from % 512) + u64::from(len % 40) {
+                if seen.insert((side, key)) {
+                    columns[side as usize].push((key, ()), side, if side == 3 { -1 } else { 1 });
+                }
+            }
+        }
+        let batch = |(side, updates)| {
+            let side = side as u64;
+            batch_from_sorted(sort_and_consolidate(updates), Antichain::from_elem(side), Antichain::from_elem(side + 1))
+        };
+        let inputs: Vec<_> = columns.into_iter().enumerate().map(batch).collect();
+        let since = Antichain::from_elem(u64::from(since % 6));
+        let merged = merge_all(&inputs, &since, isize::from(fuel) + 1);
+        merged.check_invariants();
+        let contents = |batches: &[OrdBatch<u64, (), u64, i64>]| {
+            let mut cursor = CursorList::new(batches.iter().map(Batch::cursor).collect());
+            let mut all = std::collections::BTreeMap::new();
+            while let Some(key) = cursor.key() {
+                cursor.for_each_time(|time, diff| *all.entry((key, rep(&time, &since))).or_insert(0) += diff);
+                cursor.step_key();
+            }
+            all.retain(|_, sum| *sum != 0);
+            all
+        };
+        contents(std::slice::from_ref(&merged)) == contents(&inputs)
+    }
+}
+
 #[test]
 fn stays_near_its_fuel() {
     // One key with many vals, and many keys with one.
@@ -120,15 +191,16 @@ fn stays_near_its_fuel() {
     let [first, second] = updates.map(sort_and_consolidate);
     let first = batch_from_sorted(first, start(), Antichain::from_elem(1));
     let second = batch_from_sorted(second, Antichain::from_elem(1), Antichain::from_elem(2));
-    let mut merger = OrdBatch::begin_merge(&first, &second, &Antichain::from_elem(1));
+    let mut merger = OrdBatch::begin_merge(&[first.clone(), second.clone()], &Antichain::from_elem(1));
     let (mut calls, mut sealing) = (0, 0);
     while !merger.is_done() {
         let (before, mut fuel) = (merger.remaining(), 100);
         merger.work(&mut fuel);
         assert!((-10..100).contains(&fuel), "{fuel} left of 100");
-        match merger.sealing {
-            None => assert!(before - merger.remaining() <= 110, "{} of fuel 100", before - merger.remaining()),
-            Some(_) => sealing += 1,
+        let Work::Pair(pair) = &merger.work else { panic!("two inputs") };
+        match pair.output.is_sealing() {
+            false => assert!(before - merger.remaining() <= 110, "{} of fuel 100", before - merger.remaining()),
+            true => sealing += 1,
         }
         calls += 1;
     }
@@ -182,7 +254,7 @@ fn an_empty_neighbour_costs_nothing() {
     (0..100).for_each(|key| updates.push((key, ()), 0, 1));
     let first = batch_from_sorted(updates, start(), Antichain::from_elem(1));
     let second = OrdBatch::empty(Antichain::from_elem(1), Antichain::new());
-    let merger = OrdBatch::begin_merge(&first, &second, &Antichain::from_elem(1));
+    let merger = OrdBatch::begin_merge(&[first.clone(), second.clone()], &Antichain::from_elem(1));
     assert!(merger.is_done());
     let merged = merger.finish();
     assert!(Arc::ptr_eq(merged.layers(), first.layers()));

@@ -2,14 +2,15 @@ use super::super::{Batch, OrdBatch, Trace, TraceWriter, batch_from_sorted, start
 use super::*;
 use crate::dataflow::Updates;
 use crate::order::Antichain;
+use kpg_columnar::Column;
 
 type B = OrdBatch<u64, (), u64, i64>;
 
-/// Distinct keys, so that nothing is summed away and sizes are what they seem.
+/// Distinct keys, so that nothing is summed away and sizes are what they seem, and on no line, so that they take memory.
 fn batch(key: &mut u64, len: usize, time: u64) -> B {
     let mut updates = Updates::<(u64, ()), u64, i64>::default();
     for _ in 0..len {
-        updates.push((*key, ()), time, 1);
+        updates.push((*key * *key, ()), time, 1);
         *key += 1;
     }
     batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
@@ -21,7 +22,8 @@ fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Inserts batches of sizes that `size` gives; the most batches seen over 2·log2 of the updates.
+/// Inserts batches of sizes that `size` gives; the most batches seen, over what each class of the updates may have: with a
+/// fan-out of f, f - 1 that wait and f in a merge.
 fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) -> f64 {
     let mut spine = Spine::<B>::new(policy, start());
     let (cut, mut key, mut total, mut worst) = (Antichain::new(), 0, 0, 0f64);
@@ -29,8 +31,9 @@ fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) ->
         let batch = batch(&mut key, size(time), time);
         total += batch.len() + 1;
         spine.insert(batch, &cut, &mut || Antichain::from_elem(time));
-        let logarithm = 2.0 * ((total + 2) as f64).log2();
-        worst = worst.max(spine.batches().count() as f64 / logarithm);
+        let fan_out = policy.fan_out as f64;
+        let most = (2.0 * fan_out - 1.0) * ((total + 2) as f64).log(fan_out).max(1.0);
+        worst = worst.max(spine.batches().count() as f64 / most);
     }
     spine.check_invariants();
     worst
@@ -38,7 +41,10 @@ fn grow(policy: MergePolicy, rounds: u64, mut size: impl FnMut(u64) -> usize) ->
 
 #[test]
 fn the_number_of_batches_is_logarithmic() {
-    for policy in [MergePolicy::lazy(), MergePolicy::default(), MergePolicy::eager()] {
+    let policies = [MergePolicy::lazy(), MergePolicy::default(), MergePolicy::eager()];
+    let policies =
+        policies.iter().flat_map(|policy| [2, 3, 4, 8, 16].map(|fan_out| MergePolicy { fan_out, ..*policy }));
+    for policy in policies {
         let mut state = 7;
         let worst = [
             grow(policy, 3_000, |_| 1),
@@ -50,8 +56,52 @@ fn the_number_of_batches_is_logarithmic() {
             grow(policy, 1_000, |time| 512 >> (time % 10)),
             grow(policy, 1_000, |_| (1usize << (random(&mut state) % 11)) - 1),
         ];
-        assert!(worst.iter().all(|w| *w <= 1.5), "{policy:?}: {worst:?}");
+        assert!(worst.iter().all(|w| *w <= 1.0), "{policy:?}: {worst:?}");
     }
+}
+
+/// So many batches of one size: each update is written once a level, and there are as many levels as the logarithm to base
+/// of the fan-out.
+#[test]
+fn a_greater_fan_out_writes_each_update_less_often() {
+    let (mut key, free) = (0, Antichain::new());
+    for (fan_out, levels) in [(2, 12), (4, 6), (8, 4), (16, 3)] {
+        let mut spine = Spine::<B>::new(MergePolicy { fan_out, ..MergePolicy::eager() }, start());
+        for time in 0..4096 {
+            // Its class, and that of what so many become, never falls short of the level.
+            spine.insert(batch(&mut key, 256, time), &free, &mut || start());
+        }
+        // The last one waits for the next, or for an idle worker.
+        spine.work(&mut (1 << 40), &free, &mut || start(), &mut false);
+        let totals = spine.state(&free);
+        assert_eq!((totals.batches_inserted, totals.inserted), (4096, 4096 * 256));
+        assert_eq!(totals.written, levels * totals.inserted, "fan-out {fan_out}");
+        assert_eq!(totals.merges, (1..=levels as u32).map(|level| 4096 / (fan_out as u64).pow(level)).sum::<u64>());
+        assert_eq!((totals.batches, totals.debt, updates_in(&spine)), (1, 0, 4096 * 256));
+    }
+}
+
+#[test]
+fn the_greatest_classes_are_kept() {
+    let mut greatest = [0; 3];
+    for (class, then) in
+        [(2, [0, 0, 2]), (5, [0, 2, 5]), (1, [1, 2, 5]), (1, [1, 2, 5]), (9, [2, 5, 9]), (3, [3, 5, 9])]
+    {
+        raise(&mut greatest, class);
+        assert_eq!(greatest, then);
+    }
+}
+
+/// Empty batches beside one are merged by new bounds, which writes nothing.
+#[test]
+fn nothing_is_written_for_empty_batches() {
+    let mut spine = Spine::<B>::new(MergePolicy::eager(), start());
+    let free = Antichain::new();
+    for time in 0..100 {
+        spine.insert(batch(&mut 0, if time == 0 { 9 } else { 0 }, time), &free, &mut || start());
+    }
+    let totals = spine.state(&free);
+    assert!(totals.merges > 50 && totals.written == 0 && totals.inserted == 9, "{totals:?}");
 }
 
 #[test]
@@ -190,6 +240,8 @@ fn a_merge_without_memory_waits() {
     let second = batch(&mut key, 40_000, 1);
     tag.set_cap(Some(tag.live_bytes() + (64 << 10)));
     assert!(!spine.insert(second, &free, &mut || start()), "nothing merged");
+    let mut changed = false;
+    assert!(!spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed) && !changed, "nothing merged");
     spine.check_invariants();
     let stats = spine.stats(&free);
     assert_eq!((stats.batches, stats.updates, stats.denied_merges, stats.merge_debt), (2, 80_000, 1, 0), "{stats:?}");
@@ -197,7 +249,6 @@ fn a_merge_without_memory_waits() {
     for time in 2..12 {
         spine.insert(batch(&mut key, 10, time), &free, &mut || start());
     }
-    let mut changed = false;
     for _ in 0..1_000 {
         assert!(!spine.work(&mut 1_000_000, &free, &mut || start(), &mut changed), "what waits keeps no worker awake");
     }
@@ -254,9 +305,10 @@ fn a_panic_in_a_merge_leaves_its_inputs() {
     };
     spine.insert(touchy(0), &free, &mut || start());
     let second = touchy(1);
+    spine.insert(second, &free, &mut || start());
     TOUCHY.set(true);
-    let insert = || spine.insert(second, &free, &mut || start());
-    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(insert));
+    let merge = || spine.work(&mut 1_000, &free, &mut || start(), &mut false);
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(merge));
     TOUCHY.set(false);
     assert!(unwound.is_err(), "it is the owner's to hear of");
     spine.check_invariants();
@@ -264,6 +316,21 @@ fn a_panic_in_a_merge_leaves_its_inputs() {
     assert_eq!((stats.batches, stats.updates, stats.open_merges, stats.denials), (2, 20, 0, 0), "{stats:?}");
     spine.work(&mut 1_000, &free, &mut || start(), &mut false);
     assert_eq!(spine.stats(&free).batches, 1);
+}
+
+/// What came last is merged once something newer has come, or the worker is idle: then its times fold.
+#[test]
+fn the_latest_batch_waits_for_the_next() {
+    let (mut key, free) = (0, Antichain::new());
+    let mut spine = Spine::<B>::new(MergePolicy::eager(), start());
+    for time in 0..3 {
+        let since = Antichain::from_elem(time.max(1) - 1);
+        spine.insert(batch(&mut key, [10, 10, 20][time as usize], time), &free, &mut || since.clone());
+        assert_eq!(spine.stats(&free).batches, [1, 2, 2][time as usize]);
+    }
+    spine.work(&mut 1_000, &free, &mut || Antichain::from_elem(2), &mut false);
+    assert_eq!(spine.stats(&free).batches, 1);
+    assert!(spine.batches().all(|batch| (0..batch.len()).all(|index| batch.layers().times.get(index) == 2)));
 }
 
 #[test]

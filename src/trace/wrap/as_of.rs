@@ -4,7 +4,7 @@
 
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::{pass_cursor, pass_registration};
-use crate::order::{Antichain, Lattice};
+use crate::order::{Antichain, Lattice, Semigroup};
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -53,6 +53,9 @@ impl<B: Batch> Batch for AsOfBatch<B> {
 
     fn cursor(&self) -> Self::Cursor<'_> {
         AsOfCursor { inner: self.inner.cursor(), time: self.time }
+    }
+    fn sum_keys(&self, keys: &[Ref<'_, B::Key>], most: usize, sums: &mut [<B::Diff as Semigroup>::Sum]) -> bool {
+        self.inner.sum_keys(keys, most, sums)
     }
     fn len(&self) -> usize {
         self.inner.len()

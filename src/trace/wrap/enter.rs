@@ -3,7 +3,7 @@
 
 use super::super::{Batch, Cursor, Ref, Trace};
 use super::pass_cursor;
-use crate::order::{Antichain, Product, Timestamp};
+use crate::order::{Antichain, Product, Semigroup, Timestamp};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,6 +67,9 @@ impl<B: Batch> Batch for EnterBatch<B> {
 
     fn cursor(&self) -> Self::Cursor<'_> {
         EnterCursor { inner: self.inner.cursor() }
+    }
+    fn sum_keys(&self, keys: &[Ref<'_, B::Key>], most: usize, sums: &mut [<B::Diff as Semigroup>::Sum]) -> bool {
+        self.inner.sum_keys(keys, most, sums)
     }
     fn len(&self) -> usize {
         self.inner.len()
