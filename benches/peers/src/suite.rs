@@ -100,6 +100,7 @@ pub const SUITE: &[Row] = &[
     row("join queries=1", Some("keys=1000000"), Some(""), MERGED, &[("p50", &[Times(2.0)])]),
     row("join queries=1000", Some("keys=1000000"), Some(""), MERGED, &[("p50", &[Times(4.0)])]),
     row("join queries=100000", Some("keys=1000000 repeat=10"), Some("repeat=50"), MERGED, &[("p50", &[Times(4.0)])]),
+    row("attached queries=100", Some("rounds=100"), Some(""), &[""], &[("attached", &[]), ("updates", &[]), ("round p99", &[])]),
     row("graph", Some("scale=16"), Some("scale=20"), &[""],
         &[("index", &[Times(5.0)]), ("reach", &[Times(5.0), AtMostOf(3.0, "plain arrays"), AtMostOf(1.0, "plain hash map, fx")]),
           ("sssp", &[Times(5.0)]), ("wcc", &[Times(5.0)])]),

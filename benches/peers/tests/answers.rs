@@ -85,6 +85,7 @@ fn rounds() {
 #[test]
 fn stored() {
     assert_eq!(answer("join", &["", "idle=1000000"]), "500");
+    answer("attached", &["", "idle=1000"]);
     answer("memory kind=keys", &["", "idle=1000000"]);
     answer("memory kind=edges", &["", "idle=1000000"]);
 }
@@ -94,6 +95,13 @@ fn graphs() {
     answer("graph", &[""]);
     answer("incremental query=bfs", &[""]);
     answer("incremental query=wcc change=10", &[""]);
+}
+
+#[test]
+fn queries_that_come_and_go() {
+    for shared in 0..=1 {
+        answer(&format!("interactive shared={shared}"), &[""]);
+    }
 }
 
 #[test]

@@ -33,21 +33,28 @@ pub fn processor() -> String {
     line.trim_start_matches([' ', '\t', ':']).to_string()
 }
 
+/// The numbers of a line, words left out. A process without a terminal has a negative one among its own.
+fn numbers(line: &str) -> Vec<i64> {
+    line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Ticks of a process, of which this is the state; user and system together.
+fn process_ticks(stat: &str) -> i64 {
+    numbers(stat.rsplit(')').next().unwrap_or_default()).iter().skip(10).take(2).sum()
+}
+
 /// Ticks of all processors that were busy, and those of this process.
-fn ticks() -> (u64, u64) {
-    let numbers = |text: &str| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u64>>();
+fn ticks() -> (i64, i64) {
     let all = fs::read_to_string("/proc/stat").unwrap_or_default();
     // user nice system idle iowait irq softirq steal
     let all = numbers(all.lines().next().unwrap_or_default());
-    let busy = all.iter().take(8).sum::<u64>() - all.iter().skip(3).take(2).sum::<u64>();
-    let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let own = numbers(own.rsplit(')').next().unwrap_or_default());
-    (busy, own.iter().skip(10).take(2).sum())
+    let busy = all.iter().take(8).sum::<i64>() - all.iter().skip(3).take(2).sum::<i64>();
+    (busy, process_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()))
 }
 
 /// Tells whether anyone else ran.
 pub struct Meter {
-    from: (u64, u64),
+    from: (i64, i64),
 }
 
 impl Meter {
@@ -58,6 +65,20 @@ impl Meter {
     /// Seconds of processor time that others took since, all processors together.
     pub fn others(&self) -> f64 {
         let (busy, own) = ticks();
-        (busy - self.from.0).saturating_sub(own - self.from.1) as f64 / 100.0
+        (busy - self.from.0 - (own - self.from.1)).max(0) as f64 / 100.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_a_terminal_counts_its_own_time() {
+        let stat = |terminal: i32| {
+            format!("7 (a) b) S 1 7 7 0 {terminal} 4194560 90 0 3 0 61 17 5 4 20 0 1 0 8 999 12 18446744073709551615")
+        };
+        assert_eq!(process_ticks(&stat(7)), 61 + 17);
+        assert_eq!(process_ticks(&stat(-1)), 61 + 17);
     }
 }
