@@ -9,8 +9,6 @@ use workloads::{Metric, Report};
 
 /// A run is disturbed if others took more than this part of its time.
 const DISTURBED: f64 = 0.05;
-/// A run that was disturbed is run again so often.
-const AGAIN: usize = 2;
 
 /// A run of one side.
 pub struct Run {
@@ -69,12 +67,12 @@ impl Contest {
     }
 }
 
-/// Runs both sides so often.
-pub fn hold(row: &'static Row, size: Size, runs: usize) -> Contest {
+/// Runs both sides so often; a run that was disturbed, up to `again` times more.
+pub fn hold(row: &'static Row, size: Size, runs: usize, again: usize) -> Contest {
     let mut contest = Contest { row, words: row.words(size), rounds: Vec::new(), error: None };
     for _ in 0..runs {
         let sides = row.settings.iter().map(|setting| Some(*setting)).chain([None]);
-        match sides.map(|setting| undisturbed(setting, &contest.words)).collect() {
+        match sides.map(|setting| undisturbed(setting, &contest.words, again)).collect() {
             Ok(round) => contest.rounds.push(round),
             Err(error) => {
                 contest.error = Some(error);
@@ -90,9 +88,9 @@ pub fn hold(row: &'static Row, size: Size, runs: usize) -> Contest {
 }
 
 /// The least disturbed of a few runs.
-fn undisturbed(setting: Option<&'static str>, words: &[String]) -> Result<Run, String> {
+fn undisturbed(setting: Option<&'static str>, words: &[String], again: usize) -> Result<Run, String> {
     let mut best = once(setting, words)?;
-    for _ in 0..AGAIN {
+    for _ in 0..again {
         if !best.disturbed() {
             break;
         }

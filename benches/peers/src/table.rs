@@ -70,7 +70,7 @@ pub fn rows(contest: &Contest) -> Vec<String> {
             return format!("| {words} | {metric} | | | | | not measured |");
         };
         let peer = match &found.peer {
-            Some((setting, median)) if setting.is_empty() => median.show(),
+            Some(("", median)) => median.show(),
             Some((setting, median)) => format!("{} ({setting})", median.show()),
             None => "not run".to_string(),
         };

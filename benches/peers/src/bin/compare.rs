@@ -1,4 +1,4 @@
-//! `compare quick|full [--runs N] [--only WORKLOAD] [--out DIR]`: runs both sides in alternation, and says who is ahead.
+//! `compare quick|full [--runs N] [--again N] [--only WORKLOAD] [--out DIR]`: runs both sides in alternation, and says who is ahead.
 #![forbid(unsafe_code)]
 
 use lexopt::{Arg, ValueExt};
@@ -8,21 +8,24 @@ use peers::table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "compare quick|full [--runs N] [--only WORKLOAD] [--out DIR]";
+const USAGE: &str = "compare quick|full [--runs N] [--again N] [--only WORKLOAD] [--out DIR]";
 
 struct Options {
     size: Size,
     runs: usize,
+    again: usize,
     only: Option<String>,
     out: PathBuf,
 }
 
 fn options() -> Result<Options, lexopt::Error> {
     let (mut size, mut runs, mut only, mut out) = (None, None, None, PathBuf::from("peers-results"));
+    let mut again = 2;
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("runs") => runs = Some(parser.value()?.parse::<usize>()?.max(1)),
+            Arg::Long("again") => again = parser.value()?.parse()?,
             Arg::Long("only") => only = Some(parser.value()?.string()?),
             Arg::Long("out") => out = parser.value()?.into(),
             Arg::Value(word) if word == "quick" => size = Some(Size::Quick),
@@ -35,7 +38,7 @@ fn options() -> Result<Options, lexopt::Error> {
         Size::Quick => 1,
         Size::Full => 3,
     });
-    Ok(Options { size, runs, only, out })
+    Ok(Options { size, runs, again, only, out })
 }
 
 fn run(options: &Options) -> std::io::Result<bool> {
@@ -45,7 +48,7 @@ fn run(options: &Options) -> std::io::Result<bool> {
     let mut contests = Vec::<Contest>::new();
     for (number, row) in rows.iter().enumerate() {
         eprintln!("[{}/{}] {}", number + 1, rows.len(), row.words(options.size).join(" "));
-        let contest = contest::hold(row, options.size, options.runs);
+        let contest = contest::hold(row, options.size, options.runs, options.again);
         contest.write(&mut lines)?;
         for line in table::rows(&contest) {
             eprintln!("    {line}");

@@ -105,7 +105,7 @@ fn components<'s>(scope: Scope<'s, ()>, forward: &mut Index, backward: &mut Inde
 /// Steps until a dataflow is complete: how long that took from its building on.
 fn complete(worker: &mut Worker, build: impl FnOnce(Scope<'_, ()>) -> probe::Handle<()>) -> Duration {
     let start = Instant::now();
-    let probe = worker.dataflow(|scope| build(scope));
+    let probe = worker.dataflow(build);
     while !probe.done() {
         worker.step();
     }
