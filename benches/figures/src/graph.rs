@@ -36,7 +36,7 @@ pub fn graph(spec: &Spec, report: &mut Report) {
     let install = host.engine.install("index", |scope| {
         let (input, edges) = scope.input::<(u32, u32)>();
         let arranged = edges.arrange_by_key();
-        (input, watch::probe(&arranged), arranged.publish())
+        (input, arranged.probe(), arranged.publish())
     });
     let (_, (input, probe, forward)) = install.expect("a dataflow that can be built");
     let waits = probe.clone();
@@ -71,7 +71,7 @@ pub fn graph(spec: &Spec, report: &mut Report) {
     let start = Instant::now();
     let install = host.engine.install("reverse", |scope| {
         let arranged = forward.import(scope).as_collection(|source, target| (target, source)).arrange_by_key();
-        (watch::probe(&arranged), arranged.publish())
+        (arranged.probe(), arranged.publish())
     });
     let (_, (probe, backward)) = install.expect("a dataflow that can be built");
     conclude(&host, "reverse", (&probe, start), report);

@@ -56,7 +56,7 @@ impl Running {
                 }
                 "arrange" => {
                     let arranged = keys.arrange_by_self();
-                    (watch::probe(&arranged), Some(arranged.publish()))
+                    (arranged.probe(), Some(arranged.publish()))
                 }
                 "count-total" => (watch::tally(&keys.count(), &tally, |(key, count)| [key, count as u64]), None),
                 "count" => (watch::tally_counts(&keys.arrange_by_self().count_arranged(), &tally), None),

@@ -57,7 +57,7 @@ pub fn join(spec: &Spec, report: &mut Report) {
     let install = host.engine.install("base", |scope| {
         let (input, keys) = scope.input::<u64>();
         let arranged = keys.arrange_by_self();
-        (input, watch::probe(&arranged), arranged.publish())
+        (input, arranged.probe(), arranged.publish())
     });
     let (_, (input, probe, base)) = install.expect("a dataflow that can be built");
     let keys = spec.get::<u64>("keys");
@@ -92,7 +92,7 @@ pub fn attached(spec: &Spec, report: &mut Report) {
     let install = host.engine.install("base", |scope| {
         let (input, keys) = scope.input::<u64>();
         let arranged = keys.arrange_by_self();
-        (input, watch::probe(&arranged), arranged.publish())
+        (input, arranged.probe(), arranged.publish())
     });
     let (_, (input, probe, base)) = install.expect("a dataflow that can be built");
     let keys = Keys { keys: spec.get("keys") };
@@ -157,7 +157,7 @@ fn occupied<K: Columnar + Send + 'static, V: Columnar + Send + 'static>(
     let install = host.engine.install("memory", |scope| {
         let (input, pairs) = scope.input::<(K, V)>();
         let arranged = pairs.arrange_by_key();
-        (input, watch::probe(&arranged), arranged.publish())
+        (input, arranged.probe(), arranged.publish())
     });
     let (_, (input, probe, arranged)) = install.expect("a dataflow that can be built");
     let updates = spec.get::<u64>("updates");

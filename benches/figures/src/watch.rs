@@ -40,11 +40,6 @@ impl Tally {
     }
 }
 
-/// How far an arrangement is. It looks at no batch.
-pub fn probe<Tr: Trace<Time = u64> + 'static>(arranged: &Arranged<'_, Tr>) -> Probe<u64> {
-    each_batch(arranged, |_| {})
-}
-
 /// How far an arrangement is; `look` is given each batch as it is minted.
 pub fn each_batch<Tr: Trace<Time = u64> + 'static>(
     arranged: &Arranged<'_, Tr>,
