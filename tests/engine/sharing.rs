@@ -450,3 +450,24 @@ fn queries_that_nobody_watches_do_not_hear_each_tick() {
         }
     }
 }
+
+/// A probe of an arrangement follows its times, and is no reader: without one no batch is kept.
+#[test]
+fn a_probe_of_an_arrangement_is_no_reader() {
+    let engine = engine(2);
+    let (query, (mut input, probe)) = engine
+        .install("probed", |scope| {
+            let (input, pairs) = scope.input::<(u64, u64)>();
+            (input, pairs.arrange_by_key().probe())
+        })
+        .unwrap();
+    let mut most = 0;
+    for time in 0..50u64 {
+        (0..1000u64).for_each(|key| input.insert((key.wrapping_mul(0x9E37_79B9_7F4A_7C15), time)).unwrap());
+        assert!(!probe.is_past(&time));
+        input.advance_to(time + 1).unwrap();
+        probe.wait_past(&time, SOON).unwrap();
+        most = most.max(query.bytes().private + query.bytes().shared);
+    }
+    assert!(most < 20 * 16 * 1000, "{most} B of 50 rounds of 16,000");
+}
