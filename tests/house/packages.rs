@@ -61,11 +61,11 @@ fn the_library_depends_on_three_packages() {
     none(complaints(&String::from_utf8(output.stdout).expect("names of packages are text")));
 }
 
-/// Built as `cargo test --workspace` builds it, so that it is there already.
+/// Built as `cargo test` builds it, so that it is there already.
 #[test]
 fn the_readmes_program_runs() {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--offline", "--workspace", "--example", "attach"]);
+    build.args(["build", "--quiet", "--locked", "--offline", "--example", "attach"]);
     if !cfg!(debug_assertions) {
         build.arg("--release");
     }
