@@ -10,6 +10,9 @@ use workloads::{Metric, Report};
 /// A run is disturbed if others took more than this part of its time.
 const DISTURBED: f64 = 0.05;
 
+/// A setting that starts so is the allocator's, and goes into the environment.
+pub const ALLOCATOR: &str = "MIMALLOC_";
+
 /// A run of one side.
 pub struct Run {
     /// What it said.
@@ -107,7 +110,13 @@ fn once(setting: Option<&'static str>, words: &[String]) -> Result<Run, String> 
     let program = if setting.is_some() { "peer" } else { "ours" };
     let program = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name(program);
     let mut command = Command::new(&program);
-    command.arg("measure").args(words).args(setting.unwrap_or_default().split_whitespace());
+    command.arg("measure").args(words);
+    for word in setting.unwrap_or_default().split_whitespace() {
+        match word.split_once('=') {
+            Some((name, value)) if name.starts_with(ALLOCATOR) => command.env(name, value),
+            _ => command.arg(word),
+        };
+    }
     let start = Instant::now();
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
