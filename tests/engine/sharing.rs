@@ -120,7 +120,7 @@ fn lag_beyond_the_cap_ends_the_query_that_lags() {
         other => panic!("{other:?}"),
     }
     churn(&mut input, &probe, time..time + 10);
-    assert_eq!(published.snapshot_at(&(time + 8)).unwrap().get(&1).count(), 1);
+    assert_eq!(published.wait_snapshot(&(time + 9), SOON).unwrap().get(&1).count(), 1);
 }
 
 type Source = (Engine, Input<u64, (u64, u64)>, Probe<u64>, Published<u64, u64>);
