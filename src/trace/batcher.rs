@@ -17,13 +17,19 @@ use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, Sorter};
 
-/// Updates are sorted once that many have come, or when they are asked for. A radix pass costs a few nanoseconds an update,
+/// Updates are sorted once so many have come, or when they are asked for. A radix pass costs a few nanoseconds an update,
 /// merging two runs ten times that; so rather more than the second-level cache holds than fewer.
-const STAGE: usize = 1 << 17;
+const MOST: usize = 1 << 17;
+/// Where sorting leaves few, for most are summed up, they are sorted sooner: what waits takes memory that its sums do not.
+const LEAST: usize = 1024;
+/// Before that is known.
+const FIRST: usize = 8192;
 
 /// Unsealed updates.
 pub struct Batcher<D: Columnar, T: Timestamp, R: Semigroup> {
     stage: Updates<D, T, R>,
+    // So many are sorted at once, `LEAST` to `MOST`.
+    limit: usize,
     runs: Vec<Updates<D, T, R>>,
     later: Later<D, T, R>,
     sorter: Sorter,
@@ -31,7 +37,13 @@ pub struct Batcher<D: Columnar, T: Timestamp, R: Semigroup> {
 
 impl<D: Columnar, T: Timestamp, R: Semigroup> Default for Batcher<D, T, R> {
     fn default() -> Self {
-        Batcher { stage: Updates::default(), runs: Vec::new(), later: Later::default(), sorter: Sorter::default() }
+        Batcher {
+            stage: Updates::default(),
+            limit: FIRST,
+            runs: Vec::new(),
+            later: Later::default(),
+            sorter: Sorter::default(),
+        }
     }
 }
 
@@ -42,23 +54,19 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     }
     /// Takes updates in any order.
     pub fn push(&mut self, updates: Updates<D, T, R>) {
-        if self.stage.is_empty() && updates.len() >= STAGE {
-            let run = sort_and_consolidate_with(&mut self.sorter, updates);
-            return self.push_run(run);
-        }
         if self.stage.is_empty() {
             self.stage = updates;
         } else {
             self.stage.extend_from(&updates, 0, updates.len());
         }
-        if self.stage.len() >= STAGE {
+        if self.stage.len() >= self.limit {
             self.flush();
         }
     }
     /// Takes one update.
     pub fn push_one(&mut self, data: D::Ref<'_>, time: T, diff: R) {
         self.stage.push(data, time, diff);
-        if self.stage.len() >= STAGE {
+        if self.stage.len() >= self.limit {
             self.flush();
         }
     }
@@ -125,7 +133,13 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     fn flush(&mut self) {
         if !self.stage.is_empty() {
             let stage = std::mem::take(&mut self.stage);
+            let staged = stage.len();
             let run = sort_and_consolidate_with(&mut self.sorter, stage);
+            if run.len() < staged / 4 {
+                self.limit = LEAST.max(self.limit / 4);
+            } else if staged >= self.limit {
+                self.limit = MOST.min(4 * self.limit);
+            }
             self.push_run(run);
         }
     }
@@ -169,6 +183,21 @@ mod tests {
                 3 | 4 => Op::Seal(u8::arbitrary(g), u8::arbitrary(g)),
                 _ => Op::Frontier,
             }
+        }
+    }
+
+    /// Many that are summed up to few do not wait for long; others do.
+    #[test]
+    fn what_sums_up_is_sorted_sooner() {
+        for (distinct, most) in [(1, 2 * FIRST), (1 << 20, 2 * MOST)] {
+            let mut batcher = Batcher::<u64, u64, i64>::new();
+            let mut staged = 0;
+            for index in 0..1u64 << 19 {
+                batcher.push_one(kpg_columnar::mix(index) % distinct, 0, 1);
+                staged = staged.max(batcher.stage.len());
+            }
+            assert!(staged < most && (distinct == 1 || staged > MOST / 2), "{staged} of {distinct}");
+            assert_eq!(batcher.limit, if distinct == 1 { LEAST } else { MOST });
         }
     }
 
