@@ -38,7 +38,8 @@ fn what_must_hold_holds_at_every_point() {
         assert_eq!(get("write amplification"), get("merged") / get("inserted"));
         let curve = &outcome.report.distributions[""];
         assert!(curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1));
-        if point.coefficient == EAGER {
+        // An idle worker stops where its slice ends.
+        if point.coefficient == EAGER && point.idle == 0 {
             assert_eq!(get("most debt"), 0.0, "eager ones owe nothing: {point:?}");
         }
     }
