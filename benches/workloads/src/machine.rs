@@ -1,12 +1,16 @@
 //! The machine: pinning, memory, and what others took of the processors meanwhile.
 #![forbid(unsafe_code)]
 
+use core_affinity::CoreId;
 use std::fs;
+use std::sync::OnceLock;
 
 /// Pins this thread to the core of worker `index`; false if the system refuses, or there are fewer cores.
 pub fn pin(index: usize) -> bool {
+    // Those of the first who asks: a thread that a pinned one starts inherits its one core.
+    static CORES: OnceLock<Vec<CoreId>> = OnceLock::new();
+    let cores = CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default());
     // The last core first: the first one serves interrupts.
-    let cores = core_affinity::get_core_ids().unwrap_or_default();
     index < cores.len() && core_affinity::set_for_current(cores[cores.len() - 1 - index])
 }
 
@@ -72,6 +76,23 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A thread that a pinned one starts gets a core of its own.
+    #[test]
+    fn each_worker_has_its_core() {
+        let both = std::thread::spawn(|| {
+            let first = pin(0);
+            let second = std::thread::spawn(|| (pin(1), core_affinity::get_core_ids())).join().expect("no panic");
+            (first, core_affinity::get_core_ids(), second)
+        });
+        let (first, of_first, (second, of_second)) = both.join().expect("no panic");
+        assert!(first);
+        assert!(!second || of_first != of_second, "{of_first:?}");
+        assert_eq!(
+            second,
+            std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default().matches("processor\t").count() > 1
+        );
+    }
 
     #[test]
     fn a_process_without_a_terminal_counts_its_own_time() {
