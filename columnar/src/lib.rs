@@ -2,7 +2,8 @@
 //!
 //! A value of a [`Columnar`] type is pushed into its [`Column`] and read back through a `Copy` reference,
 //! without allocation. Columns of integers are strides while they are built, for as long as the values lie on a line, then
-//! plain, and take their smallest encoding when they are sealed; what is merged is as narrow as its inputs from the start. Every column but the opaque one lives in arena buffers ([`kpg_arena::Buffer`]).
+//! plain, and take their smallest encoding when they are sealed; what is merged is as narrow as its inputs from the start.
+//! Every column but the opaque one lives in arena buffers ([`kpg_arena::Buffer`]).
 //!
 //! # Tour
 //!
