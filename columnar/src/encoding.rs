@@ -118,22 +118,6 @@ impl<T: Int> Encoding<T> {
         }
     }
 
-    /// Appends values to a narrow column, if it is one and they lie in its bounds; else nothing happens.
-    pub(crate) fn extend_narrow(&mut self, values: &[T]) -> bool {
-        let Some((base, greatest)) = self.bounds() else { return false };
-        let within = |within, value: &T| within & (value.key() >= base) & (value.key() <= greatest);
-        if matches!(self, Encoding::Stride { .. }) || !values.iter().fold(true, within) {
-            return false;
-        }
-        match self {
-            Encoding::Narrow8 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u8),
-            Encoding::Narrow16 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u16),
-            Encoding::Narrow32 { deltas, .. } => extend_with(deltas, values.len(), |i| (values[i].key() - base) as u32),
-            Encoding::Plain(_) | Encoding::Stride { .. } => unreachable!("looked at above"),
-        }
-        true
-    }
-
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {

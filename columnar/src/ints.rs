@@ -1,7 +1,6 @@
 //! The column of integers, chars and floats; every other column is built from it.
 //!
-//! While it is built, a stride for as long as the values lie on a straight line (so one value, or many equal ones, take no
-//! memory), plain from then on; the smallest of the encodings (file `encoding`) once sealed.
+//! While it is built, it lies as file `grow` says; once sealed, in the smallest of the encodings (file `encoding`).
 use crate::choice::{Choice, shrink_in};
 use crate::encoding::{Encoding, EncodingKind, extend_with};
 use crate::float::{F32, F64};
@@ -91,131 +90,18 @@ impl<T: Int> Ints<T> {
     /// Appends a value.
     #[inline(always)]
     pub fn append(&mut self, value: T) {
-        match &mut self.encoding {
-            Encoding::Plain(values) if values.capacity() > 0 => values.push(value),
-            Encoding::Stride { base, step, len } => {
-                let last = *base + *step * (*len as u64 - 1);
-                match value.key().checked_sub(last) {
-                    Some(between) if between == *step || *len == 1 => (*step, *len) = (between, *len + 1),
-                    _ => self.decode_for(1).push(value),
-                }
-            }
-            _ => self.append_slowly(value),
-        }
+        self.encoding.push(value);
     }
-
-    #[inline(never)]
-    fn append_slowly(&mut self, value: T) {
-        let is_narrow = !matches!(self.encoding, Encoding::Plain(_) | Encoding::Stride { .. });
-        if !is_narrow || !(self.encoding.extend_narrow(&[value]) || self.widen(&[value])) {
-            self.append_line(value.key(), 0, 1);
-        }
-    }
-
-    /// Whether a column of these values may be a stride before it is sealed. Bytes stay bytes, since lists of them are read
-    /// as slices.
-    const LINES: bool = T::BITS > 8;
 
     /// Appends `count` values from that of key `first` on, keys `step` apart.
     pub(crate) fn append_line(&mut self, first: u64, step: u64, count: usize) {
-        if count == 0 {
-            return;
-        }
-        match &mut self.encoding {
-            Encoding::Plain(values) if Self::LINES && values.capacity() == 0 => {
-                let step = if count > 1 { step } else { 0 };
-                self.encoding = Encoding::Stride { base: first, step, len: count };
-            }
-            Encoding::Stride { base, step: before, len } => {
-                let last = *base + *before * (*len as u64 - 1);
-                let between = first.checked_sub(last);
-                let goes_on = (*len == 1 || between == Some(*before)) && (count == 1 || between == Some(step));
-                match between {
-                    Some(between) if goes_on => (*before, *len) = (between, *len + count),
-                    _ => self.decode_for(count).extend_line(first, step, count),
-                }
-            }
-            _ => self.decode_for(count).extend_line(first, step, count),
-        }
-    }
-
-    /// Appends values, wherever they come from.
-    fn append_all(&mut self, values: &[T]) {
-        if self.encoding.extend_narrow(values) {
-            return;
-        }
-        let goes_on = |(step, value): (usize, &T)| {
-            let (first, between) = self.as_stride()?;
-            Some(first.checked_add(between.checked_mul((self.encoding.len() + step) as u64)?)? == value.key())
-        };
-        let is_line = values.iter().enumerate().all(|value| goes_on(value) == Some(true));
-        // A short one is decoded, which costs no more.
-        if is_line || self.encoding.len() < BLOCK || !self.widen(values) {
-            values.iter().for_each(|value| self.append(*value));
-        }
-    }
-
-    /// Makes a narrow or straight column one that is narrow, has room to move, and holds these values too; false if that would
-    /// be as wide as a plain one, or it is plain. Cost: linear.
-    fn widen(&mut self, values: &[T]) -> bool {
-        let Some((least, greatest)) = self.encoding.bounds() else { return false };
-        let (least, greatest) = values
-            .iter()
-            .fold((least, greatest), |(least, greatest), value| (least.min(value.key()), greatest.max(value.key())));
-        let (lower, upper) = Self::surroundings(least, greatest);
-        let room = self.encoding.len() + values.len();
-        let wider = Encoding::narrow(lower, upper, room).or_else(|| Encoding::narrow(least, greatest, room));
-        let Some(mut wider) = wider else { return false };
-        let mut block = [T::from_key(0); BLOCK];
-        for start in (0..self.encoding.len()).step_by(BLOCK) {
-            assert!(wider.extend_narrow(self.encoding.block(start, &mut block)), "its own values are within");
-        }
-        assert!(wider.extend_narrow(values), "the bounds were made for these");
-        self.encoding = wider;
-        true
-    }
-
-    /// Bounds with as much room again on both sides.
-    fn surroundings(least: u64, greatest: u64) -> (u64, u64) {
-        let span = (greatest - least).max(8);
-        let top = u64::MAX >> (u64::BITS - T::BITS);
-        (least.saturating_sub(span), greatest.saturating_add(span).min(top))
+        self.encoding.push_line(first, step, count);
     }
 
     /// The buffer of a plain column; decodes a sealed one.
     #[inline]
     pub(crate) fn plain_mut(&mut self) -> &mut Buffer<T> {
-        self.decode_for(0)
-    }
-
-    /// The same, with room for `more` values if it has to be decoded.
-    #[inline]
-    fn decode_for(&mut self, more: usize) -> &mut Buffer<T> {
-        if !matches!(self.encoding, Encoding::Plain(_)) {
-            self.decode(more);
-        }
-        match &mut self.encoding {
-            Encoding::Plain(values) => values,
-            _ => unreachable!("decoded above"),
-        }
-    }
-
-    #[cold]
-    fn decode(&mut self, more: usize) {
-        let len = self.encoding.len();
-        let mut values = Buffer::with_capacity(len + more.max(1));
-        self.encoding.decode_into(0, len, &mut values);
-        self.encoding = Encoding::Plain(values);
-    }
-}
-
-/// Appending values whose keys are a line.
-trait ExtendLine {
-    fn extend_line(&mut self, first: u64, step: u64, count: usize);
-}
-impl<T: Int> ExtendLine for Buffer<T> {
-    fn extend_line(&mut self, first: u64, step: u64, count: usize) {
-        extend_with(self, count, |index| T::from_key(first + step * index as u64));
+        self.encoding.plain_mut(0)
     }
 }
 
@@ -244,21 +130,15 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
                 self.append_line(base + step * lower as u64, step, upper - lower)
             };
         }
-        if !matches!(self.encoding, Encoding::Plain(_)) {
-            // A narrow column stays so, as long as the values fit.
-            let mut block = [T::from_key(0); BLOCK];
-            let mut done = lower;
-            while done < upper && !matches!(self.encoding, Encoding::Plain(_)) {
-                let values = other.encoding.block(done, &mut block[..(upper - done).min(BLOCK)]);
-                done += values.len();
-                self.append_all(values);
-            }
-            if done == upper {
-                return;
-            }
-            return self.extend_from(other, done, upper);
+        let (mut block, mut done) = ([T::from_key(0); BLOCK], lower);
+        while done < upper && !matches!(self.encoding, Encoding::Plain(_)) {
+            let values = other.encoding.block(done, &mut block[..(upper - done).min(BLOCK)]);
+            done += values.len();
+            self.encoding.push_all(values);
         }
-        other.encoding.decode_into(lower, upper, self.plain_mut());
+        if done < upper {
+            other.encoding.decode_into(done, upper, self.plain_mut());
+        }
     }
     fn clear(&mut self) {
         match &mut self.encoding {
@@ -315,7 +195,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         match &other.encoding {
             Encoding::Plain(values) => {
-                extend_with(self.decode_for(indices.len()), indices.len(), |i| values[indices[i] as usize]);
+                extend_with(self.encoding.plain_mut(indices.len()), indices.len(), |i| values[indices[i] as usize]);
             }
             Encoding::Stride { base, step: 0, len } => {
                 let greatest = indices.iter().max();
@@ -323,7 +203,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
                 self.append_line(*base, 0, indices.len());
             }
             encoding => {
-                let out = self.decode_for(indices.len());
+                let out = self.encoding.plain_mut(indices.len());
                 extend_with(out, indices.len(), |i| encoding.get(indices[i] as usize));
             }
         }
@@ -348,7 +228,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         }
         if sums {
             // Sums of two may lie as far out again.
-            (least, greatest) = Self::surroundings(least, greatest);
+            (least, greatest) = Encoding::<T>::surroundings(least, greatest);
         }
         match Encoding::narrow(least, greatest, room) {
             Some(encoding) => self.encoding = encoding,
@@ -371,10 +251,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         let (mut buffer, mut out) = ([T::from_key(0); 4 * BLOCK], [T::from_key(0); BLOCK]);
         for steps in steps.chunks(BLOCK) {
             let values = weave::weave(&mut sources, sums.is_some(), steps, &mut buffer, &mut out);
-            match &mut self.encoding {
-                Encoding::Plain(plain) if plain.capacity() > 0 => plain.extend_from_slice(values),
-                _ => self.append_all(values),
-            }
+            self.encoding.push_all(values);
         }
     }
     fn ascends(&self, lower: usize, upper: usize) -> bool {

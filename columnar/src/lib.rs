@@ -12,7 +12,7 @@
 //! | `traits` | [`Columnar`], [`Column`], [`Plain`]: the contract |
 //! | `hash` | the one fixed hash |
 //! | `int`, `float` | values that are order-preserving 64-bit keys: integers, `char`, [`F64`], [`F32`] |
-//! | `encoding`, `choice`, `ints` | constant, stride, narrow, plain; which is smallest; the integer column [`Ints`] |
+//! | `encoding`, `grow`, `choice`, `ints` | constant, stride, narrow, plain; which while a column grows; which is smallest; the integer column [`Ints`] |
 //! | `seal` | [`Sealer`]: taking encodings in slices |
 //! | `wide`, `bools`, `units` | 128-bit integers, `bool`, `()` |
 //! | `tuples`, `plain_struct` | structs of columns; [`plain_struct_column!`] |
@@ -35,6 +35,7 @@ mod choice;
 mod encoding;
 mod float;
 mod gallop;
+mod grow;
 mod hash;
 mod int;
 mod ints;
