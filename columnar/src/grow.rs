@@ -74,7 +74,8 @@ impl<T: Int> Encoding<T> {
             Encoding::Plain(_) | Encoding::Stride { .. } => {
                 let first = first.key();
                 let step = values.get(1).map_or(Some(0), |second| second.key().checked_sub(first));
-                let is_line = |step: u64| values.windows(2).all(|two| two[1].key().checked_sub(two[0].key()) == Some(step));
+                let is_line =
+                    |step: u64| values.windows(2).all(|two| two[1].key().checked_sub(two[0].key()) == Some(step));
                 if let Some(step) = step.filter(|step| Self::LINES && is_line(*step)) {
                     return self.push_line(first, step, values.len());
                 }
@@ -92,7 +93,8 @@ impl<T: Int> Encoding<T> {
     /// Appends `count` keys of `least..=greatest` to a column that is narrow, or can be made so; false, and nothing happens, if
     /// it is plain, or would be as wide.
     fn push_narrow(&mut self, least: u64, greatest: u64, count: usize, key: impl Fn(usize) -> u64) -> bool {
-        let within = |bounds: Option<(u64, u64)>| bounds.is_some_and(|bounds| bounds.0 <= least && greatest <= bounds.1);
+        let within =
+            |bounds: Option<(u64, u64)>| bounds.is_some_and(|bounds| bounds.0 <= least && greatest <= bounds.1);
         let is_ready = !matches!(self, Encoding::Stride { .. }) && within(self.bounds());
         if !is_ready && !self.widen(least, greatest, count) {
             return false;
@@ -178,11 +180,10 @@ mod tests {
         let mut ones = Ints::<i64>::default();
         ones.push_many(1, 50_000);
         for (other, width) in [(-1, 1), (300, 2), (1 << 20, 4), (i64::MIN, 8)] {
-            let ways: [&dyn Fn(&mut Ints<i64>); 3] = [
-                &|out| out.extend_from(&ones, 10, 40_000),
-                &|out| out.push_many(1, 40_000),
-                &|out| (0..4000).for_each(|value| out.push(value % 3)),
-            ];
+            let ways: [&dyn Fn(&mut Ints<i64>); 3] =
+                [&|out| out.extend_from(&ones, 10, 40_000), &|out| out.push_many(1, 40_000), &|out| {
+                    (0..4000).for_each(|value| out.push(value % 3))
+                }];
             for more in ways {
                 let (bytes, len) = bytes(other, more);
                 assert!(bytes >= width * len && bytes <= width * len * 5 / 2, "{other}: {bytes} bytes of {len} values");
