@@ -81,6 +81,28 @@ impl<T: Int> Encoding<T> {
         }
     }
 
+    /// The keys from `lower` on, as many as fill `out`.
+    pub(crate) fn keys_to(&self, lower: usize, out: &mut [u64]) {
+        fn each<V: Copy>(values: &[V], out: &mut [u64], key: impl Fn(V) -> u64) {
+            out.iter_mut().zip(values).for_each(|(slot, value)| *slot = key(*value));
+        }
+        let upper = lower + out.len();
+        match self {
+            Encoding::Plain(values) => each(&values[lower..upper], out, T::key),
+            Encoding::Stride { base, step, len } => {
+                assert!(upper <= *len, "index {upper} of a column of {len}");
+                out.iter_mut().zip(lower as u64..).for_each(|(slot, i)| *slot = base + step * i);
+            }
+            Encoding::Narrow8 { base, deltas, .. } => each(&deltas[lower..upper], out, |delta| base + u64::from(delta)),
+            Encoding::Narrow16 { base, deltas, .. } => {
+                each(&deltas[lower..upper], out, |delta| base + u64::from(delta))
+            }
+            Encoding::Narrow32 { base, deltas, .. } => {
+                each(&deltas[lower..upper], out, |delta| base + u64::from(delta))
+            }
+        }
+    }
+
     /// Some values from `lower` on, at most as many as `block` holds; none only at the end.
     pub(crate) fn block<'a>(&'a self, lower: usize, block: &'a mut [T]) -> &'a [T] {
         let count = (self.len() - lower).min(block.len());

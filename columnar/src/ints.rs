@@ -183,11 +183,8 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     fn prefix(&self, index: usize) -> u64 {
         self.encoding.get(index).key()
     }
-    fn prefixes(&self, out: &mut Buffer<u64>) {
-        match self.as_plain() {
-            Some(values) => extend_with(out, values.len(), |i| values[i].key()),
-            None => extend_with(out, self.len(), |i| self.prefix(i)),
-        }
+    fn prefixes(&self, lower: usize, out: &mut [u64]) {
+        self.encoding.keys_to(lower, out);
     }
     fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
         self.encoding.pack(lower, upper, room, keys)
@@ -209,7 +206,7 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         }
     }
     fn push_values(&mut self, values: &[T]) {
-        self.plain_mut().extend_from_slice(values);
+        self.encoding.push_all(values);
     }
     fn push_many(&mut self, value: T, count: usize) {
         self.append_line(value.key(), 0, count);
@@ -235,22 +232,19 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
             None => self.reserve(room),
         }
     }
-    fn plan(&self, i: usize, other: &Self, j: usize, steps: &mut [Step]) -> usize {
-        weave::plan(&self.encoding, i, &other.encoding, j, steps)
-    }
-    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), third: &Self, steps: &[Step]) {
         let constant = a.0.as_constant().filter(|value| b.0.as_constant() == Some(*value));
-        if let Some(value) = constant
-            && sums.is_none_or(|sums| sums.is_empty() || sums.as_constant() == Some(value))
-        {
+        if let Some(value) = constant.filter(|value| third.is_empty() || third.as_constant() == Some(*value)) {
             return self.append_line(value.key(), 0, weave::woven(steps));
         }
-        let none = Encoding::Plain(Buffer::new());
-        let third = sums.map_or(&none, |sums| &sums.encoding);
-        let mut sources = [weave::From(&a.0.encoding, a.1), weave::From(&b.0.encoding, b.1), weave::From(third, 0)];
+        if steps.len() <= weave::FEW {
+            return weave::weave_few(self, a, b, third, steps);
+        }
+        let [a, b, third] = [a, b, (third, 0)].map(|(column, from)| weave::From(&column.encoding, from));
+        let mut sources = [a, b, third];
         let (mut buffer, mut out) = ([T::from_key(0); 4 * BLOCK], [T::from_key(0); BLOCK]);
         for steps in steps.chunks(BLOCK) {
-            let values = weave::weave(&mut sources, sums.is_some(), steps, &mut buffer, &mut out);
+            let values = weave::weave(&mut sources, steps, &mut buffer, &mut out);
             self.encoding.push_all(values);
         }
     }

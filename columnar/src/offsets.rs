@@ -47,6 +47,15 @@ impl Offsets {
         self.last += (count * each) as u64;
     }
 
+    /// Ends lists of these many items each. Cost: linear; what is in `lengths` afterwards is of no use.
+    pub fn push_lengths(&mut self, lengths: &mut [u64]) {
+        for length in lengths.iter_mut() {
+            self.last += *length;
+            *length = self.last;
+        }
+        self.ends.push_values(lengths);
+    }
+
     /// The items of list `index`: from the first (`.0`) to before the second (`.1`). O(1).
     ///
     /// # Panics
@@ -57,6 +66,21 @@ impl Offsets {
         let upper = self.ends.at(index) as usize;
         let lower = if index == 0 { 0 } else { self.ends.at(index - 1) as usize };
         (lower, upper)
+    }
+
+    /// Puts where the lists from `from` on start into `out`, as many as it holds; of one more than there are lists, where the
+    /// last ends.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn starts(&self, from: usize, out: &mut [u64]) {
+        match out {
+            [first, rest @ ..] if from == 0 => {
+                *first = 0;
+                self.ends.prefixes(0, rest);
+            }
+            out => self.ends.prefixes(from - 1, out),
+        }
     }
 
     /// The first item of list `index`, or the number of items if `index` is `len`.

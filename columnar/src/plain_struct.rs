@@ -125,6 +125,9 @@ macro_rules! plain_struct_column {
             ) -> $crate::Packed {
                 $crate::Column::pack(&self.0, lower, upper, room, keys)
             }
+            fn prefixes(&self, lower: usize, out: &mut [u64]) {
+                $crate::Column::prefixes(&self.0, lower, out);
+            }
             fn gather(&mut self, other: &Self, indices: &[u32]) {
                 $crate::Column::gather(&mut self.0, &other.0, indices);
             }
@@ -143,9 +146,8 @@ macro_rules! plain_struct_column {
                 let inputs: Vec<_> = inputs.iter().map(|input| &input.0).collect();
                 $crate::Column::prepare_merge(&mut self.0, &inputs, sums);
             }
-            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[$crate::Step]) {
-                let sums = sums.map(|sums| &sums.0);
-                $crate::Column::weave(&mut self.0, (&a.0.0, a.1), (&b.0.0, b.1), sums, steps);
+            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), third: &Self, steps: &[$crate::Step]) {
+                $crate::Column::weave(&mut self.0, (&a.0.0, a.1), (&b.0.0, b.1), &third.0, steps);
             }
             fn check_invariants(&self) {
                 $crate::Column::check_invariants(&self.0);

@@ -14,10 +14,10 @@ use crate::gallop::gallop;
 use crate::hash::combine;
 use crate::seal::Sealer;
 use crate::slice::Slice;
-use crate::weave::{A, B, NEITHER, Step};
-use kpg_arena::Buffer;
+use crate::weave::{self, Step};
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// A type whose values are stored in columns and read through a `Copy` reference.
 ///
@@ -117,12 +117,12 @@ pub trait Column: Default + Send + Sync + 'static {
     /// How many low bits a prefix may use, so that a tuple can append the next field's.
     const PREFIX_BITS: u32 = 64;
 
-    /// Appends the prefix of each value to `out`.
-    fn prefixes(&self, out: &mut Buffer<u64>) {
-        out.reserve(self.len());
-        for index in 0..self.len() {
-            out.push(self.prefix(index));
-        }
+    /// Puts the prefixes of the values from `lower` on into `out`, as many as it holds.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    fn prefixes(&self, lower: usize, out: &mut [u64]) {
+        out.iter_mut().zip(lower..).for_each(|(slot, index)| *slot = self.prefix(index));
     }
 
     /// Shifts each key left and puts in the freed low bits an order-preserving code of the value at
@@ -177,39 +177,18 @@ pub trait Column: Default + Send + Sync + 'static {
         self.reserve(inputs.iter().map(|input| input.len()).sum());
     }
 
-    /// The steps in which the values from `i` on here and those from `j` on in `other`, both sorted and without
-    /// duplicates, are merged: fills `steps` until they are full or one side is at its end; returns how many there are.
-    fn plan(&self, i: usize, other: &Self, j: usize, steps: &mut [Step]) -> usize {
-        let (mut i, mut j) = (i, j);
-        for (done, step) in steps.iter_mut().enumerate() {
-            if i == self.len() || j == other.len() {
-                return done;
-            }
-            let order = self.get(i).cmp(&other.get(j));
-            *step = if order.is_le() { A } else { 0 } | if order.is_ge() { B } else { 0 };
-            i += usize::from(order.is_le());
-            j += usize::from(order.is_ge());
-        }
-        steps.len()
+    /// The steps in which the values `i` here and those of `j` in `other`, both sorted and without duplicates, are merged:
+    /// fills `steps` until they are full or one side is at its end; returns how many there are.
+    fn plan(&self, i: Range<usize>, other: &Self, j: Range<usize>, steps: &mut [Step]) -> usize {
+        weave::plan(self, i, other, j, steps)
     }
 
-    /// Appends what comes out of `steps` from here on in `a` and `b`: for a step that takes from both the next of `sums`,
-    /// or the one of `a` if there are none. A step of [`NEITHER`] takes from both, and nothing of `sums`.
-    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
-        let ([mut i, mut j], mut sum) = ([a.1, b.1], 0);
-        for step in steps {
-            match (*step, sums) {
-                (NEITHER, _) => {}
-                (B, _) => self.push(b.0.get(j)),
-                (A, _) | (_, None) => self.push(a.0.get(i)),
-                (_, Some(sums)) => {
-                    self.push(sums.get(sum));
-                    sum += 1;
-                }
-            }
-            i += usize::from(step & A);
-            j += usize::from(step >> 1 & 1);
-        }
+    /// Appends what comes out of `steps` from here on in `a` and `b`, and from the start of `third`: see [`Step`].
+    ///
+    /// # Panics
+    /// If the steps take more than there is.
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), third: &Self, steps: &[Step]) {
+        weave::weave_few(self, a, b, third, steps);
     }
 
     /// Whether each value of `lower..upper` is above the one before it.

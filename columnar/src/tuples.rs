@@ -5,7 +5,7 @@
 use crate::hash::{combine, mix};
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed, fit};
-use crate::weave::Step;
+use crate::weave::{BLOCK, Step};
 
 /// Bits and exactness of a tuple's prefix, field by field; the sum is evaluated by the compiler.
 #[derive(Clone, Copy)]
@@ -122,6 +122,24 @@ macro_rules! tuple {
                 )*
                 prefix
             }
+            fn prefixes(&self, lower: usize, out: &mut [u64]) {
+                let mut block = [0; BLOCK];
+                for (start, out) in (lower..).step_by(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    let (fields, mut layout) = (&mut block[..out.len()], Layout::EMPTY);
+                    out.fill(0);
+                    $(
+                        let room = layout.room($field::PREFIX_BITS);
+                        if room > 0 {
+                            self.$index.prefixes(start, fields);
+                            out.iter_mut()
+                                .zip(fields.iter())
+                                .for_each(|(slot, field)| *slot = shift_in(*slot, *field, $field::PREFIX_BITS, room));
+                        }
+                        layout = layout.then($field::PREFIX_BITS, $field::PREFIX_EXACT);
+                    )*
+                    let _ = layout;
+                }
+            }
             fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
                 let mut packed = Packed { bits: 0, exact: true };
                 $(
@@ -144,8 +162,8 @@ macro_rules! tuple {
             fn prepare_merge(&mut self, inputs: &[&Self], sums: bool) {
                 $(self.$index.prepare_merge(&inputs.iter().map(|input| &input.$index).collect::<Vec<_>>(), sums);)*
             }
-            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
-                $(self.$index.weave((&a.0.$index, a.1), (&b.0.$index, b.1), sums.map(|sums| &sums.$index), steps);)*
+            fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), third: &Self, steps: &[Step]) {
+                $(self.$index.weave((&a.0.$index, a.1), (&b.0.$index, b.1), &third.$index, steps);)*
             }
             fn check_invariants(&self) {
                 $(

@@ -76,7 +76,7 @@ impl Column for Units {
     fn constant(&self) -> Option<()> {
         (self.0 > 0).then_some(())
     }
-    fn weave(&mut self, _: (&Self, usize), _: (&Self, usize), _: Option<&Self>, steps: &[Step]) {
+    fn weave(&mut self, _: (&Self, usize), _: (&Self, usize), _: &Self, steps: &[Step]) {
         self.0 += woven(steps);
     }
     fn ascends(&self, lower: usize, upper: usize) -> bool {

@@ -9,15 +9,20 @@
 //! those into addresses. Values are decoded in blocks that stay in the first-level cache, whatever the encoding.
 use crate::encoding::Encoding;
 use crate::int::Int;
+use crate::traits::Column;
+use std::ops::Range;
 
-/// A step of a merge: which sides it takes the next value of, and whether they come out.
+/// A step of a merge, made of bits: which sides it takes the next value of ([`A`], [`B`], [`THIRD`]), and whether one comes
+/// out: that of the third side if it takes one, else of the first, else of the second; with [`DROP`] none.
 pub type Step = u8;
-/// The next value of the first column.
+/// Takes the next value of the first column.
 pub const A: Step = 1;
-/// The next value of the second column.
+/// Takes the next value of the second column.
 pub const B: Step = 2;
-/// Takes from both, and nothing comes out.
-pub const NEITHER: Step = 7;
+/// Nothing comes out.
+pub const DROP: Step = 4;
+/// Takes the next value of the third column: what the values of both come to.
+pub const THIRD: Step = 8;
 
 /// Values to decode at once: three blocks of eight bytes a value are 6 KiB.
 pub(crate) const BLOCK: usize = 256;
@@ -25,69 +30,127 @@ pub(crate) const BLOCK: usize = 256;
 /// How many values come out of these steps.
 #[must_use]
 pub fn woven(steps: &[Step]) -> usize {
-    steps.iter().map(|step| usize::from(*step != NEITHER)).sum()
+    steps.len() - having(steps, DROP)
 }
 
 /// How many values of the first and of the second column these steps take.
 #[must_use]
 pub fn taken(steps: &[Step]) -> (usize, usize) {
-    let (a, b) = steps.iter().fold((0, 0), |(a, b), step| (a + usize::from(step & A), b + usize::from(step >> 1 & 1)));
-    (a, b)
+    (having(steps, A), having(steps, B))
 }
 
-/// Plans the merge of what follows `i` in `a` and `j` in `b`: see [`Column::plan`](crate::Column::plan).
-pub(crate) fn plan<T: Int>(a: &Encoding<T>, i: usize, b: &Encoding<T>, j: usize, steps: &mut [Step]) -> usize {
-    let (mut i, mut j, mut done) = (i, j, 0);
-    let mut blocks = [[T::from_key(0); BLOCK]; 2];
+/// How many steps have this bit.
+#[must_use]
+pub fn having(steps: &[Step], bit: Step) -> usize {
+    // Summed up in bytes, which is compiled to vectors.
+    let in_bytes = |steps: &[Step]| steps.iter().fold(0, |sum, step| sum + u8::from(step & bit != 0));
+    steps.chunks(u8::MAX as usize).map(|steps| usize::from(in_bytes(steps))).sum()
+}
+
+/// So few steps are not worth a block.
+pub(crate) const FEW: usize = 32;
+
+/// Plans the merge of `i` of `a` and `j` of `b` by their prefixes: see [`Column::plan`].
+pub(crate) fn plan<C: Column>(a: &C, i: Range<usize>, b: &C, j: Range<usize>, steps: &mut [Step]) -> usize {
+    if steps.len().min(i.len() + j.len()) <= FEW {
+        return plan_few(a, i, b, j, steps);
+    }
+    let mut blocks = [[0; BLOCK]; 2];
+    let [block_a, block_b] = &mut blocks;
+    // Where in the columns the blocks end, and what of them is still to be taken.
+    let (mut end_a, mut end_b) = (i.start, j.start);
+    let (mut next_a, mut next_b): (&[u64], &[u64]) = (&[], &[]);
+    let mut done = 0;
     while done < steps.len() {
-        let [block_a, block_b] = &mut blocks;
-        let (next_a, next_b) = (a.block(i, block_a), b.block(j, block_b));
+        if next_a.is_empty() {
+            next_a = refill(a, &mut end_a, i.end, block_a);
+        }
+        if next_b.is_empty() {
+            next_b = refill(b, &mut end_b, j.end, block_b);
+        }
         if next_a.is_empty() || next_b.is_empty() {
             break;
         }
         let (mut at_a, mut at_b) = (0, 0);
         for step in &mut steps[done..] {
             let (Some(x), Some(y)) = (next_a.get(at_a), next_b.get(at_b)) else { break };
-            let (from_a, from_b) = (x <= y, y <= x);
+            let (mut from_a, mut from_b) = (x <= y, y <= x);
+            if !C::PREFIX_EXACT && x == y {
+                let order = a.get(end_a - next_a.len() + at_a).cmp(&b.get(end_b - next_b.len() + at_b));
+                (from_a, from_b) = (order.is_le(), order.is_ge());
+            }
             *step = Step::from(from_a) | Step::from(from_b) << 1;
             at_a += usize::from(from_a);
             at_b += usize::from(from_b);
             done += 1;
         }
-        (i, j) = (i + at_a, j + at_b);
+        (next_a, next_b) = (&next_a[at_a..], &next_b[at_b..]);
     }
     done
+}
+
+fn plan_few<C: Column>(a: &C, mut i: Range<usize>, b: &C, mut j: Range<usize>, steps: &mut [Step]) -> usize {
+    let mut done = 0;
+    while done < steps.len() && !i.is_empty() && !j.is_empty() {
+        let order = a.get(i.start).cmp(&b.get(j.start));
+        steps[done] = Step::from(order.is_le()) | Step::from(order.is_ge()) << 1;
+        i.start += usize::from(order.is_le());
+        j.start += usize::from(order.is_ge());
+        done += 1;
+    }
+    done
+}
+
+/// The prefixes from `*from` on, as many as fill the block, up to `end`.
+fn refill<'b, C: Column>(column: &C, from: &mut usize, end: usize, block: &'b mut [u64; BLOCK]) -> &'b [u64] {
+    let block = &mut block[..BLOCK.min(end - *from)];
+    column.prefixes(*from, block);
+    *from += block.len();
+    block
+}
+
+/// Weaves value by value: see [`Column::weave`].
+pub(crate) fn weave_few<C: Column>(out: &mut C, a: (&C, usize), b: (&C, usize), third: &C, steps: &[Step]) {
+    let (mut i, mut j, mut k) = (a.1, b.1, 0);
+    for step in steps {
+        match *step {
+            dropped if dropped & DROP != 0 => {}
+            summed if summed & THIRD != 0 => out.push(third.get(k)),
+            from_a if from_a & A != 0 => out.push(a.0.get(i)),
+            _ => out.push(b.0.get(j)),
+        }
+        i += usize::from(step & A);
+        j += usize::from(step >> 1 & 1);
+        k += usize::from(step >> 3 & 1);
+    }
 }
 
 /// A column, and where in it the values are that are next taken.
 pub(crate) struct From<'a, T: Int>(pub(crate) &'a Encoding<T>, pub(crate) usize);
 
-/// Weaves one block of at most [`BLOCK`] steps into `out`; returns what came out. See [`Column::weave`](crate::Column::weave).
+/// Weaves one block of at most [`BLOCK`] steps into `out`; returns what came out. See [`Column::weave`].
 ///
 /// `buffer` is scratch: a block for each source, and a fourth, so that a place is held within by a mask.
 pub(crate) fn weave<'o, T: Int>(
     sources: &mut [From<'_, T>; 3],
-    third: bool,
     steps: &[Step],
     buffer: &mut [T; 4 * BLOCK],
     out: &'o mut [T; BLOCK],
 ) -> &'o [T] {
-    let (from_a, from_b) = taken(steps);
-    let from_both = if third { steps.iter().map(|step| usize::from(*step == A | B)).sum() } else { 0 };
-    for (index, (source, count)) in sources.iter_mut().zip([from_a, from_b, from_both]).enumerate() {
+    let counts = [A, B, THIRD].map(|bit| having(steps, bit));
+    for (index, (source, count)) in sources.iter_mut().zip(counts).enumerate() {
         source.0.decode_to(source.1, &mut buffer[index * BLOCK..][..count]);
         source.1 += count;
     }
-    let (mut at_a, mut at_b, mut at_both, mut count) = (0, BLOCK, 2 * BLOCK, 0);
+    let (mut at_a, mut at_b, mut at_third, mut count) = (0, BLOCK, 2 * BLOCK, 0);
     for step in steps {
-        let both = third & (*step == A | B);
         let one = if step & A == 0 { at_b } else { at_a };
-        let at = if both { at_both } else { one };
+        let at = if step & THIRD == 0 { one } else { at_third };
         out[count & (BLOCK - 1)] = buffer[at & (4 * BLOCK - 1)];
-        count += usize::from(*step != NEITHER);
+        count += usize::from(step & DROP == 0);
         at_a += usize::from(step & A);
         at_b += usize::from(step >> 1 & 1);
-        at_both += usize::from(both);
+        at_third += usize::from(step >> 3 & 1);
     }
     &out[..count]
 }
@@ -130,8 +193,8 @@ mod tests {
             let (mut i, mut j) = (0, 0);
             while i < a.len() && j < b.len() {
                 let mut steps = [0; 1000];
-                let count = a.plan(i, &b, j, &mut steps);
-                out.weave((&a, i), (&b, j), None, &steps[..count]);
+                let count = a.plan(i..a.len(), &b, j..b.len(), &mut steps);
+                out.weave((&a, i), (&b, j), &Ints::default(), &steps[..count]);
                 let (from_a, from_b) = taken(&steps[..count]);
                 (i, j) = (i + from_a, j + from_b);
             }
@@ -152,9 +215,9 @@ mod tests {
         for sum in [1, 2, 100, -100, 1000, 1 << 20, 1 << 40] {
             let (mut sums, mut steps) = (Ints::<i64>::default(), [A; 300]);
             sums.push(sum);
-            steps[7] = A | B;
-            steps[8] = NEITHER;
-            out.weave((&diffs, i), (&diffs, i), Some(&sums), &steps);
+            steps[7] = A | B | THIRD;
+            steps[8] = A | B | DROP;
+            out.weave((&diffs, i), (&diffs, i), &sums, &steps);
             expected.extend([&[1; 7][..], &[sum], &[1; 291]].concat());
             i += 300;
             out.check_invariants();

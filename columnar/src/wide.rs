@@ -116,9 +116,9 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
         self.high.prepare_merge(&inputs.iter().map(|input| &input.high).collect::<Vec<_>>(), sums);
         self.low.prepare_merge(&inputs.iter().map(|input| &input.low).collect::<Vec<_>>(), sums);
     }
-    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), sums: Option<&Self>, steps: &[Step]) {
-        self.high.weave((&a.0.high, a.1), (&b.0.high, b.1), sums.map(|sums| &sums.high), steps);
-        self.low.weave((&a.0.low, a.1), (&b.0.low, b.1), sums.map(|sums| &sums.low), steps);
+    fn weave(&mut self, a: (&Self, usize), b: (&Self, usize), third: &Self, steps: &[Step]) {
+        self.high.weave((&a.0.high, a.1), (&b.0.high, b.1), &third.high, steps);
+        self.low.weave((&a.0.low, a.1), (&b.0.low, b.1), &third.low, steps);
     }
     fn check_invariants(&self) {
         assert_eq!(self.high.len(), self.low.len());

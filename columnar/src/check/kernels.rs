@@ -1,8 +1,7 @@
 //! Each kernel against its naive form.
 use super::{Sample, Values};
 use crate::traits::{Column, Columnar};
-use crate::{A, B, Group, KRun, KWay, NEITHER, Run, Sorter, merge_runs, run_end, sort_permutation, taken};
-use kpg_arena::Buffer;
+use crate::{A, B, DROP, Group, KRun, KWay, Run, Sorter, THIRD, merge_runs, run_end, sort_permutation, taken};
 
 type ColumnOf<T> = <T as Columnar>::Column;
 
@@ -50,39 +49,49 @@ fn weaving<T: Sample>(sorted: &[T], seed: u8, sealed: [bool; 2]) {
         b.seal();
     }
     let mut steps = vec![0; sorted.len()];
-    let count = a.plan(0, &b, 0, &mut steps);
+    let count = a.plan(0..a.len(), &b, 0..b.len(), &mut steps);
     let known = |steps: &[u8]| steps.iter().zip(&sides).all(|(step, side)| u64::from(*step) == *side);
     assert!(known(&steps[..count]) && (taken(&steps[..count]).0 == a.len() || taken(&steps[..count]).1 == b.len()));
-    // Every third of those in both vanishes; for the others comes what `sums` has, which is the last value there is.
-    let (mut both, mut expected, mut sums) = (0, Vec::new(), Vec::new());
-    for (step, value) in steps[..count].iter_mut().zip(sorted) {
-        let last = sorted.last().expect("there is a step");
-        both += usize::from(*step == A | B);
-        match *step == A | B {
-            true if both % 3 == 0 => *step = NEITHER,
-            true => {
-                sums.push(last.clone());
-                expected.push((last, value));
+    // Some vanish, of one side or of both; for some of both comes what the third column has next, at once or after they were
+    // dropped.
+    let third: Vec<T> = sorted.last().map(|last| vec![last.clone(); sorted.len()]).unwrap_or_default();
+    let third = column_of(&third);
+    let (mut woven, mut expected) = (Vec::new(), Vec::new());
+    for (step, value) in steps[..count].iter().zip(sorted) {
+        let last = &sorted[sorted.len() - 1];
+        match (u64::sample(&mut choices) % 4, *step == A | B) {
+            (0, _) => woven.push(step | DROP),
+            (1, true) => {
+                woven.push(step | THIRD);
+                expected.push(last);
             }
-            false => expected.push((value, value)),
+            (2, true) => {
+                woven.extend([step | DROP, THIRD]);
+                expected.push(last);
+            }
+            _ => {
+                woven.push(*step);
+                expected.push(value);
+            }
         }
     }
-    let (mut summed, mut plain) = (ColumnOf::<T>::default(), ColumnOf::<T>::default());
-    summed.prepare_merge(&[&a, &b], true);
-    plain.prepare_merge(&[&a, &b], false);
-    summed.weave((&a, 0), (&b, 0), Some(&column_of(&sums)), &steps[..count]);
-    plain.weave((&a, 0), (&b, 0), None, &steps[..count]);
-    summed.check_invariants();
-    plain.check_invariants();
-    assert_eq!((summed.len(), plain.len()), (expected.len(), expected.len()));
-    for (index, (with_sums, without)) in expected.iter().enumerate() {
-        assert_eq!((summed.get(index), plain.get(index)), (with_sums.borrow(), without.borrow()));
+    for sums in [true, false] {
+        let mut out = ColumnOf::<T>::default();
+        out.prepare_merge(&[&a, &b], sums);
+        out.weave((&a, 0), (&b, 0), &third, &woven);
+        out.check_invariants();
+        assert_eq!(out.len(), expected.len());
+        assert!(expected.iter().enumerate().all(|(index, value)| out.get(index) == value.borrow()));
     }
 }
 
 fn prefixes<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
-    let mut bulk = Buffer::new();
-    column.prefixes(&mut bulk);
+    let mut bulk = vec![0; model.len()];
+    column.prefixes(0, &mut bulk);
+    let half = model.len() / 2;
+    let mut later = vec![0; model.len() - half];
+    column.prefixes(half, &mut later);
+    assert_eq!(bulk[half..], later);
     let mut pairs: Vec<(&T, u64)> = Vec::new();
     for (index, value) in model.iter().enumerate() {
         let prefix = column.prefix(index);
@@ -91,7 +100,6 @@ fn prefixes<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
         assert!(bits == 64 || prefix >> bits == 0, "prefix {prefix:x} of {bits} bits");
         pairs.push((value, prefix));
     }
-    assert_eq!(bulk.len(), model.len());
     pairs.sort();
     for pair in pairs.windows(2) {
         let (a, b) = (pair[0], pair[1]);

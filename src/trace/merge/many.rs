@@ -8,14 +8,17 @@
 //! several inputs they are looked through one after the other.
 #![forbid(unsafe_code)]
 
+use super::super::Ref;
 use super::super::compare::compare;
-use super::super::layers::range;
-use super::flat::{STRETCH, is_flat, push_one};
+use super::super::layers::{Layers, range};
 use super::output::{Input, Output};
 use crate::order::{Antichain, Semigroup, Timestamp, rep};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
 use std::ops::Range;
+
+/// So many keys from one side in a row are a stretch: from there on copying whole is cheaper.
+const STRETCH: usize = 12;
 
 /// A merge of batches that have updates.
 pub(super) struct Many<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
@@ -37,7 +40,10 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Many<K, V, T, R> {
     pub(super) fn new(inputs: Vec<Input<K, V, T, R>>, since: Antichain<T>) -> Self {
         let count = inputs.len();
         let output = Output::new(&inputs, since);
-        let flat = inputs.iter().all(|input| is_flat(&input.layers));
+        let flat = inputs.iter().all(|input| {
+            let layers = &input.layers;
+            layers.key_ends.uniform() == Some(1) && layers.val_ends.uniform() == Some(1)
+        });
         let (keys, vals) = (vec![0; count], vec![0..0; count]);
         let mut many = Many { inputs, flat, keys, order: Vec::new(), inside: 0, vals, output };
         (0..count).for_each(|side| many.enlist(side));
@@ -199,4 +205,20 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Many<K, V, T, R> {
             self.enlist(side);
         }
     }
+}
+
+#[inline(always)]
+fn push_one<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup>(
+    output: &mut Layers<K, V, T, R>,
+    key: Ref<'_, K>,
+    input: &Layers<K, V, T, R>,
+    index: usize,
+    time: T,
+) {
+    output.times.push(time);
+    output.diffs.push(input.diffs.get(index));
+    output.vals.push(input.vals.get(index));
+    output.val_ends.push(output.times.len());
+    output.keys.push(key);
+    output.key_ends.push(output.vals.len());
 }

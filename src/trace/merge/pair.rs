@@ -3,8 +3,8 @@
 
 use super::super::compare::compare;
 use super::super::layers::range;
-use super::flat;
 use super::output::{Input, Output};
+use super::woven::Plans;
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
@@ -13,21 +13,25 @@ use std::ops::Range;
 /// A merge of two batches that have updates.
 pub(super) struct Pair<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     pub(super) inputs: [Input<K, V, T, R>; 2],
-    // Whether each key of both inputs has one val and each val one update.
-    flat: bool,
+    // Whether each key of an input has one val, and each val one update.
+    pub(super) single: [[bool; 2]; 2],
     // Positions of the first key not yet done.
     pub(super) keys: [usize; 2],
     // If inside a key: the vals not yet done, and which inputs have the key.
     inside: Option<([Range<usize>; 2], [bool; 2])>,
+    pub(super) plans: Plans<T, R>,
     pub(super) output: Output<K, V, T, R>,
 }
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
     pub(super) fn new(inputs: [Input<K, V, T, R>; 2], since: Antichain<T>) -> Self {
-        let flat = inputs.iter().all(|input| flat::is_flat(&input.layers));
+        let single = [0, 1].map(|side| {
+            let layers = &inputs[side].layers;
+            [&layers.key_ends, &layers.val_ends].map(|ends| ends.uniform() == Some(1))
+        });
         let mut output = Output::new(&inputs, since);
         output.common_time = inputs[0].common_time.filter(|time| inputs[1].common_time == Some(*time));
-        Pair { inputs, flat, keys: [0; 2], inside: None, output }
+        Pair { inputs, single, keys: [0; 2], inside: None, plans: Plans::default(), output }
     }
     pub(super) fn work(&mut self, fuel: &mut isize) {
         while *fuel > 0 && !self.output.is_sealed() {
@@ -35,11 +39,8 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
                 *fuel -= self.output.seal_on(*fuel as usize);
                 continue;
             }
-            if self.flat && self.inside.is_none() {
-                match self.output.common_time {
-                    Some(time) => self.work_woven(time, fuel),
-                    None => self.work_flat(fuel),
-                }
+            if self.inside.is_none() {
+                self.work_woven(fuel);
                 if *fuel <= 0 || self.is_merged() {
                     continue;
                 }

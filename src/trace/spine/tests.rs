@@ -351,7 +351,7 @@ fn scattered(time: u64, len: u64) -> B {
     let mut keys: Vec<u64> = (0..len).map(|n| kpg_columnar::mix(time << 32 | n)).collect();
     keys.sort_unstable();
     let mut updates = Updates::<(u64, ()), u64, i64>::default();
-    keys.iter().for_each(|key| updates.push((*key, ()), time, 1));
+    keys.iter().for_each(|key| updates.push((*key, ()), time, 1 + (*key % 2) as i64));
     batch_from_sorted(updates, Antichain::from_elem(time), Antichain::from_elem(time + 1))
 }
 
