@@ -11,8 +11,9 @@
 //! that later seals need not pass over it (see `later`). Next stop: `builder`.
 #![forbid(unsafe_code)]
 
-use super::consolidate::{merge_runs, sort_and_consolidate_with};
+use super::consolidate::sort_and_consolidate_with;
 use super::later::Later;
+use super::runs::merge_runs;
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, Sorter};

@@ -1,10 +1,11 @@
 //! Sorting and summing up: what makes many updates one.
 //!
 //! Sums run in `R::Sum`. A sum of zero vanishes; one that its diff cannot hold leaves the updates apart, so that
-//! nothing stored is ever wrapped. Next stop: `batcher`.
+//! nothing stored is ever wrapped. Next stop: `runs`.
 #![forbid(unsafe_code)]
 
 use super::compare::compare;
+use super::runs::merge_by;
 use crate::dataflow::Updates;
 use crate::order::{Semigroup, Timestamp};
 use kpg_arena::Buffer;
@@ -179,79 +180,6 @@ fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
     out
 }
 
-/// Appends the sum of updates that are equal in data and time to that at `first` of `source`.
-fn emit_group<'a, D: Columnar, T: Timestamp, R: Semigroup>(
-    out: &mut Updates<D, T, R>,
-    source: &Updates<D, T, R>,
-    group: impl Iterator<Item = (&'a Updates<D, T, R>, usize)> + Clone,
-    first: usize,
-) {
-    let mut sum = R::Sum::default();
-    group.clone().for_each(|(updates, index)| updates.diffs.get(index).add_to(&mut sum));
-    if R::sum_is_zero(&sum) {
-        return;
-    }
-    let (data, time) = (source.data.get(first), source.times.get(first));
-    match R::from_sum(sum) {
-        Some(diff) => out.push(data, time, diff),
-        None => group.for_each(|(updates, index)| out.push(data, time, updates.diffs.get(index))),
-    }
-}
-
-/// Merges two runs, each sorted by (data, time) and summed up.
-pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
-    a: &Updates<D, T, R>,
-    b: &Updates<D, T, R>,
-) -> Updates<D, T, R> {
-    merge_by(By::Data, a, b)
-}
-
-/// Merges two runs, each sorted alike and summed up. Cost: linear; stretches of one run are copied whole.
-pub(crate) fn merge_by<D: Columnar, T: Timestamp, R: Semigroup>(
-    by: By,
-    a: &Updates<D, T, R>,
-    b: &Updates<D, T, R>,
-) -> Updates<D, T, R> {
-    let mut out = Updates::<D, T, R>::default();
-    out.data.reserve(a.len() + b.len());
-    out.times.reserve(a.len() + b.len());
-    out.diffs.reserve(a.len() + b.len());
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        match compare_by(by, a, i, b, j) {
-            Ordering::Less => {
-                let start = i;
-                while i < a.len() && compare_by(by, a, i, b, j).is_lt() {
-                    i += 1;
-                }
-                out.extend_from(a, start, i);
-            }
-            Ordering::Greater => {
-                let start = j;
-                while j < b.len() && compare_by(by, b, j, a, i).is_lt() {
-                    j += 1;
-                }
-                out.extend_from(b, start, j);
-            }
-            Ordering::Equal => {
-                let (start_i, start_j) = (i, j);
-                // Usually one each; more where a sum didn't fit.
-                while i < a.len() && compare_by(by, a, i, a, start_i).is_eq() {
-                    i += 1;
-                }
-                while j < b.len() && compare_by(by, b, j, b, start_j).is_eq() {
-                    j += 1;
-                }
-                let group = (start_i..i).map(|i| (a, i)).chain((start_j..j).map(|j| (b, j)));
-                emit_group(&mut out, a, group, start_i);
-            }
-        }
-    }
-    out.extend_from(a, i, a.len());
-    out.extend_from(b, j, b.len());
-    out
-}
-
 /// True iff sorted by (data, time) and summed up, save where a sum does not fit.
 pub(crate) fn is_consolidated<D: Columnar, T: Timestamp, R: Semigroup>(updates: &Updates<D, T, R>) -> bool {
     let mut start = 0;
@@ -276,6 +204,7 @@ pub(crate) fn is_consolidated<D: Columnar, T: Timestamp, R: Semigroup>(updates: 
 
 #[cfg(test)]
 mod tests {
+    use super::super::runs::merge_runs;
     use super::*;
     use std::collections::BTreeMap;
 

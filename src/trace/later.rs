@@ -9,7 +9,8 @@
 #![forbid(unsafe_code)]
 
 use super::compare::compare;
-use super::consolidate::{By, merge_by, sort_by};
+use super::consolidate::{By, sort_by};
+use super::runs::merge_by;
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, Sorter};
