@@ -3,15 +3,18 @@
 //! ```text
 //! batches taken ─┐
 //! pending (key, time) ─┴▶ round: keys × interesting times, resumable ─▶ one output batch, up to the limit
+//!                             keys without vals over totally ordered times: `reduce/counts`;
 //!                             one new time over an older history: `reduce/direct`, at once; else `reduce/slices`
 //! ```
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
-//! its own output port; old output is read back, never recomputed; a key that
-//! is not done is the next again, with the cursors of new batches still at it. `reduce/key` has the per-key algorithm.
+//! its own output port; old output is read back, save where it is the
+//! function of one sum; a key that is not done is the next again, with the cursors of new batches still at it. `reduce/key`
+//! has the per-key algorithm.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod direct;
 mod history;
 mod key;
@@ -20,6 +23,7 @@ mod sort;
 mod times;
 mod walk;
 
+use self::counts::{Counts, Progress};
 use self::direct::{Direct, Seeds, Spare};
 use self::slices::{Slices, Sources};
 use super::arrange::{ArrangedByKey, Writing};
@@ -68,6 +72,7 @@ impl<'s, Tr: Trace> Arranged<'s, Tr> {
             pending: Pending { keys: BTreeMap::new() },
             round: None,
             spare: Spare::new(),
+            counts: Counts::new(),
             key: Slices::new(),
             f,
         };
@@ -108,6 +113,8 @@ struct Round<B: Batch> {
     fresh: Vec<B>,
     /// All input up to what was acknowledged.
     input: Vec<B>,
+    /// The input before `fresh`, as long as keys can be looked at by the sums of what they have (`counts`).
+    before: Option<Vec<B>>,
     due: Updates<B::Key, B::Time, i64>,
     due_next: usize,
     /// Position in each of `fresh`.
@@ -124,8 +131,15 @@ struct Reduce<Tr: Trace, V2: Columnar, R2: Abelian, F> {
     pending: Pending<Tr::Key, Tr::Time>,
     round: Option<(Round<Tr::Batch>, Updates<(Tr::Key, V2), Tr::Time, R2>)>,
     spare: Spare<Tr::Val, Tr::Diff, V2, R2>,
+    counts: Counts<Tr::Key, Tr::Time, Tr::Diff, V2, R2>,
     key: Slices<Tr::Val, Tr::Time, Tr::Diff, V2, R2>,
     f: F,
+}
+
+/// The batches up to a bound that have updates.
+fn full_batches<Tr: Trace>(source: &Tr, upper: &Antichain<Tr::Time>) -> Vec<Tr::Batch> {
+    let batches = source.batches_through(upper).expect("a trace keeps the bounds that its readers' cuts ask for");
+    batches.into_iter().filter(|batch| !batch.is_empty()).collect()
 }
 
 impl<Tr, V2, R2, F> Node for Reduce<Tr, V2, R2, F>
@@ -170,6 +184,7 @@ where
     /// Takes all deliveries; true iff there are keys to look at.
     fn open_round(&mut self) -> bool {
         let mut fresh = Vec::new();
+        let acknowledged = self.acknowledged.clone();
         while let Some((token, delivery)) = self.input.next() {
             self.end.output.retain(&token, &mut self.end.capabilities);
             if let Some(last) = delivery.batches.last() {
@@ -187,16 +202,17 @@ where
             return false;
         }
         let source = self.source.as_mut().expect("kept while input or pending times may come");
+        let before = (const { Tr::Time::TOTAL && size_of::<Tr::Val>() == 0 } && due.is_empty())
+            .then(|| acknowledged.map_or_else(Vec::new, |upper| full_batches(source, &upper)));
         let input = match &self.acknowledged {
             Some(upper) => {
                 source.set_cut(upper);
-                source.batches_through(upper).expect("a trace keeps the bounds that its readers' cuts ask for")
+                full_batches(source, upper)
             }
             None => Vec::new(),
         };
-        let input = input.into_iter().filter(|batch| !batch.is_empty()).collect();
         let positions = vec![0; fresh.len()];
-        self.round = Some((Round { fresh, input, due, due_next: 0, positions, limit }, Updates::default()));
+        self.round = Some((Round { fresh, input, before, due, due_next: 0, positions, limit }, Updates::default()));
         true
     }
 
@@ -213,7 +229,17 @@ where
         output: &mut Updates<(Tr::Key, V2), Tr::Time, R2>,
         fuel: &mut Fuel,
     ) -> bool {
-        let Round { fresh, input, due, due_next, positions, limit } = round;
+        let Round { fresh, input, before, due, due_next, positions, limit } = round;
+        if let Some(all) = before {
+            let emit = |key: Ref<'_, Tr::Key>, val: &V2, time, diff| {
+                output.push((Tr::Key::reborrow(key), val.borrow()), time, diff);
+            };
+            match self.counts.work((fresh, positions), all, limit, fuel, &self.f, emit) {
+                Progress::Done => return true,
+                Progress::Spent => return false,
+                Progress::Other => *before = None,
+            }
+        }
         let (stored, _) = self.stored.batches();
         let mut new: Vec<_> = fresh.iter().map(Batch::cursor).collect();
         for (cursor, position) in new.iter_mut().zip(positions.iter()) {

@@ -1,0 +1,208 @@
+//! The case of keys without vals over totally ordered times: count, threshold, distinct.
+//!
+//! What is there of a key is then one sum, and batches come in the order of their times. So the sum before new updates is that
+//! of all that was acknowledged before; the output before is the function of that sum, which need not be read back; and each new
+//! time changes it once. Keys are looked up in groups, so that one need not wait for another's memory. Keys of very many
+//! updates, and times that are not complete yet (a view may show such), are left to the general case, as is the rest of the
+//! round then.
+#![forbid(unsafe_code)]
+
+use super::key::{next_change, sort_by_val};
+use super::walk::recycled;
+use crate::dataflow::Fuel;
+use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup, Timestamp};
+use crate::trace::{Batch, Cursor, Ref, consolidate_times};
+use kpg_columnar::Columnar;
+use std::ops::Range;
+
+/// Keys that are looked up together: enough to keep memory busy, few enough to stay within a quantum.
+const GROUP: usize = 256;
+/// Updates of a key in one batch that are read in one go.
+const LONG: usize = 1024;
+
+/// How far a round has come.
+pub(crate) enum Progress {
+    Done,
+    /// The fuel is spent.
+    Spent,
+    /// The next key is one for the general case.
+    Other,
+}
+
+/// Lists, kept for their memory.
+pub(crate) struct Counts<K: Columnar, T, R: Semigroup, V2, R2> {
+    keys: Vec<Ref<'static, K>>,
+    sums: Vec<R::Sum>,
+    // The new times of the keys, and where those of each end.
+    times: Vec<(T, R)>,
+    ends: Vec<usize>,
+    one: Vec<(T, R)>,
+    had: Vec<(V2, R2)>,
+    should: Vec<(V2, R2)>,
+}
+
+impl<K: Columnar, T, R: Semigroup, V2, R2> Counts<K, T, R, V2, R2> {
+    pub(crate) fn new() -> Self {
+        Counts {
+            keys: Vec::new(),
+            sums: Vec::new(),
+            times: Vec::new(),
+            ends: Vec::new(),
+            one: Vec::new(),
+            had: Vec::new(),
+            should: Vec::new(),
+        }
+    }
+}
+
+impl<K: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Counts<K, T, R, V2, R2> {
+    /// Goes on through the keys of `fresh`, from `positions` on, which it moves. `before`: all input before `fresh`. `f` makes
+    /// the output of a key and what is there of it; `emit` is given the changes.
+    pub(crate) fn work<B: Batch<Key = K, Time = T, Diff = R>>(
+        &mut self,
+        (fresh, positions): (&[B], &mut [usize]),
+        before: &[B],
+        limit: &Antichain<T>,
+        fuel: &mut Fuel,
+        f: &impl for<'v> Fn(Ref<'v, K>, &[(Ref<'v, B::Val>, R)], &mut Vec<(V2, R2)>),
+        mut emit: impl FnMut(Ref<'_, K>, &V2, T, R2),
+    ) -> Progress {
+        let mut cursors: Vec<_> = fresh.iter().map(Batch::cursor).collect();
+        let mut keys = recycled(std::mem::take(&mut self.keys));
+        let progress = loop {
+            if fuel.is_spent() {
+                break Progress::Spent;
+            }
+            for (cursor, position) in cursors.iter_mut().zip(positions.iter()) {
+                cursor.set_position(*position);
+            }
+            keys.clear();
+            let most = GROUP.min(1 + fuel.0.max(0) as usize / (4 + before.len()));
+            let (other, val) = self.gather(&mut cursors, most, limit, &mut keys);
+            self.sums.clear();
+            self.sums.resize(keys.len(), R::Sum::default());
+            if !before.iter().all(|batch| batch.sum_keys(&keys, LONG, &mut self.sums)) {
+                break Progress::Other;
+            }
+            fuel.spend(keys.len() * (3 + before.len()) + 2 * self.times.len());
+            let mut start = 0;
+            for (index, key) in keys.iter().enumerate() {
+                let end = self.ends[index];
+                let val = val.expect("a key with updates has a val");
+                self.replay::<B::Val>((*key, val), self.sums[index], start..end, f, &mut emit);
+                start = end;
+            }
+            for (cursor, position) in cursors.iter().zip(positions.iter_mut()) {
+                *position = cursor.position();
+            }
+            if other {
+                break Progress::Other;
+            }
+            if keys.len() < most {
+                break Progress::Done;
+            }
+        };
+        self.keys = recycled(keys);
+        progress
+    }
+
+    /// The next keys, `most` at most, and their times, sorted and summed up; the cursors move past them. Whether the key after
+    /// them is one for the general case, and the val that all keys have.
+    fn gather<'a, C: Cursor<'a, Key = K, Time = T, Diff = R>>(
+        &mut self,
+        cursors: &mut [C],
+        most: usize,
+        limit: &Antichain<T>,
+        keys: &mut Vec<Ref<'a, K>>,
+    ) -> (bool, Option<Ref<'a, C::Val>>) {
+        self.times.clear();
+        self.ends.clear();
+        let mut val = None;
+        while keys.len() < most {
+            let Some(key) = cursors.iter().filter_map(|cursor| cursor.key()).min() else { break };
+            self.one.clear();
+            for cursor in cursors.iter_mut().filter(|cursor| cursor.key() == Some(key)) {
+                if cursor.time_count() > LONG {
+                    return (true, val);
+                }
+                val = val.or(cursor.val());
+                cursor.for_each_time(|time, diff| self.one.push((time, diff)));
+            }
+            if self.one.iter().any(|(time, _)| limit.less_equal(time)) {
+                return (true, val);
+            }
+            consolidate_times(&mut self.one);
+            if !self.one.is_empty() {
+                self.times.append(&mut self.one);
+                self.ends.push(self.times.len());
+                keys.push(key);
+            }
+            cursors.iter_mut().filter(|cursor| cursor.key() == Some(key)).for_each(Cursor::step_key);
+        }
+        (false, val)
+    }
+
+    /// Gives the changes of the output as the sum of a key goes on from `sum` through some of the times.
+    fn replay<V: Columnar>(
+        &mut self,
+        (key, val): (Ref<'_, K>, Ref<'_, V>),
+        mut sum: R::Sum,
+        times: Range<usize>,
+        f: &impl for<'v> Fn(Ref<'v, K>, &[(Ref<'v, V>, R)], &mut Vec<(V2, R2)>),
+        emit: &mut impl FnMut(Ref<'_, K>, &V2, T, R2),
+    ) {
+        let output = |sum: &R::Sum, list: &mut Vec<(V2, R2)>| {
+            list.clear();
+            if !R::sum_is_zero(sum) {
+                let count = R::from_sum(*sum).unwrap_or_else(|| DiffOverflow::raise());
+                f(K::reborrow(key), &[(V::reborrow(val), count)], list);
+                sort_by_val(list);
+            }
+        };
+        output(&sum, &mut self.had);
+        for index in times {
+            let (time, diff) = self.times[index];
+            diff.add_to(&mut sum);
+            output(&sum, &mut self.should);
+            sum_up(&mut self.had);
+            let (mut new, mut had) = (&self.should[..], &self.had[..]);
+            while let Some(change) = next_change(new, had, V2::cmp) {
+                if let Some(diff) = change.diff {
+                    let val = if change.new > 0 { &new[0].0 } else { &had[0].0 };
+                    emit(K::reborrow(key), val, time, diff);
+                }
+                (new, had) = (&new[change.new..], &had[change.old..]);
+            }
+            std::mem::swap(&mut self.had, &mut self.should);
+        }
+    }
+}
+
+/// Makes vals that are there more than once, side by side, one.
+fn sum_up<V: Ord, R: Abelian>(list: &mut Vec<(V, R)>) {
+    if list.windows(2).all(|two| two[0].0 != two[1].0) {
+        return;
+    }
+    list.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            let mut sum = R::Sum::default();
+            kept.1.add_to(&mut sum);
+            later.1.add_to(&mut sum);
+            kept.1 = R::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise());
+        }
+        same
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vals_that_repeat_are_one() {
+        let mut list = vec![(1, 2i64), (1, -2), (2, 1), (3, 1), (3, 1), (3, 5)];
+        sum_up(&mut list);
+        assert_eq!(list, [(1, 0), (2, 1), (3, 7)]);
+    }
+}
