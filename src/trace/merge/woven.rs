@@ -93,15 +93,15 @@ thread_local! {
 pub(super) struct Plans<T: Timestamp, R: Semigroup> {
     rows: Rows,
     /// What is summed up aside.
-    times: T::Column,
-    diffs: R::Column,
+    times: Vec<T>,
+    diffs: Vec<R>,
     /// Of one val, not yet summed up.
     gathered: Vec<(T, R)>,
 }
 
 impl<T: Timestamp, R: Semigroup> Default for Plans<T, R> {
     fn default() -> Self {
-        Plans { rows: Rows::default(), times: T::Column::default(), diffs: R::Column::default(), gathered: Vec::new() }
+        Plans { rows: Rows::default(), times: Vec::new(), diffs: Vec::new(), gathered: Vec::new() }
     }
 }
 
@@ -345,7 +345,7 @@ fn drop_keys(rows: &mut Rows) {
     let mut left = 0;
     for at in 0..keys.len {
         let count = vals_of.values[at] as usize;
-        let out = woven(&vals.values[next..next + count]);
+        let out = vals.values[next..next + count].iter().filter(|step| **step & DROP == 0).count();
         next += count;
         if out == 0 {
             keys.values[at] |= DROP;
@@ -395,24 +395,28 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
     /// Weaves what was planned of the keys from `[i, j]` on.
     fn weave(&mut self, inputs: &[Input<K, V, T, R>; 2], [i, j]: [usize; 2], plans: &mut Plans<T, R>) {
         let Plans { rows, times, diffs, .. } = plans;
+        let mut summed = R::Column::default();
+        summed.push_values(diffs);
         let (out, [a, b]) = (&mut self.layers, [0, 1].map(|side| &*inputs[side].layers));
         out.keys.weave((&a.keys, i), (&b.keys, j), &K::Column::default(), rows.keys.get());
         let (i, j) = (a.key_ends.start(i), b.key_ends.start(j));
         out.vals.weave((&a.vals, i), (&b.vals, j), &V::Column::default(), rows.vals.get());
         let (i, j) = (a.val_ends.start(i), b.val_ends.start(j));
         let updates = rows.updates.get();
-        out.diffs.weave((&a.diffs, i), (&b.diffs, j), diffs, updates);
+        out.diffs.weave((&a.diffs, i), (&b.diffs, j), &summed, updates);
         if let Some(time) = self.common_time {
             out.times.push_many(time, woven(updates));
         } else if inputs.iter().all(|input| !input.folds) {
-            out.times.weave((&a.times, i), (&b.times, j), times, updates);
+            let mut summed = T::Column::default();
+            summed.push_values(times);
+            out.times.weave((&a.times, i), (&b.times, j), &summed, updates);
         } else {
             let mut next = [i, j, 0];
             for step in updates {
                 let takes = [step & A, step >> 1 & 1, step >> 3 & 1].map(usize::from);
                 if step & DROP == 0 {
                     let time = if takes[2] > 0 {
-                        times.get(next[2])
+                        times[next[2]]
                     } else {
                         let side = usize::from(takes[0] == 0);
                         let time = inputs[side].layers.times.get(next[side]);
