@@ -95,22 +95,31 @@ impl Mapping {
         self.bytes
     }
 
-    /// Gives back all but its first `bytes`, a multiple of the page size below its length; false if it is part of a file, or
-    /// the system refuses.
-    ///
-    /// # Safety
-    /// Nobody reads or writes what is given back any more.
-    pub(crate) unsafe fn shrink(&mut self, bytes: usize) -> bool {
-        debug_assert!(bytes > 0 && bytes < self.bytes && bytes.is_multiple_of(page_bytes()));
-        if self.file.is_some() {
-            return false;
+    /// Cuts off what lies behind its first `bytes`, which are whole chunks; nothing, if there is no more, or it is part of a
+    /// file.
+    pub(crate) fn split(&mut self, bytes: usize) -> Option<Mapping> {
+        debug_assert!(bytes > 0 && bytes.is_multiple_of(layout::CHUNK));
+        if self.file.is_some() || bytes >= self.bytes {
+            return None;
         }
-        // SAFETY: the end of a range that we own, whole pages, which the caller says nobody uses.
-        let rc = unsafe { libc::munmap(self.base.as_ptr().add(bytes).cast(), self.bytes - bytes) };
-        if rc == 0 {
-            self.bytes = bytes;
-        }
-        rc == 0
+        // SAFETY: within the range that we own, which `Mapping`s of its parts can own as well.
+        let base = unsafe { self.base.add(bytes) };
+        let rest = Mapping { base, bytes: self.bytes - bytes, file: None };
+        self.bytes = bytes;
+        Some(rest)
+    }
+
+    /// Whether the other begins where this one ends, so that they can be joined.
+    pub(crate) fn touches(&self, next: &Mapping) -> bool {
+        // Addresses alone say so: what is mapped by different calls is given back by one just as well.
+        self.file.is_none() && next.file.is_none() && self.base.addr().get() + self.bytes == next.base.addr().get()
+    }
+
+    /// Joins a mapping with the one that it touches.
+    pub(crate) fn join(&mut self, next: Mapping) {
+        assert!(self.touches(&next), "only neighbours can be joined");
+        self.bytes += next.bytes;
+        std::mem::forget(next);
     }
 
     fn anonymous(bytes: usize) -> io::Result<Mapping> {

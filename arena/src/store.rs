@@ -141,42 +141,47 @@ impl Store {
         Ok(unsafe { large.cast::<u8>().add(large.as_ref().offset) })
     }
 
-    /// A cached block of this size, or the least that is longer, cut to it: its first pages are touched already, and clearing
-    /// new ones costs more than to give back those that are too many. Not one more than twice as long.
+    /// The least cached block that is long enough: its pages are touched already, and to clear new ones costs more than
+    /// anything else here. What it has too much, in whole chunks, stays cached.
     fn take_cached(&mut self, size: usize) -> Option<NonNull<Large>> {
+        let (offset, needed) = layout::alone(size, map::page_bytes(), false);
         // SAFETY: cached headers are mapped, and ours.
-        let size_of = |large: &NonNull<Large>| unsafe { large.as_ref() }.head.large;
-        let fitting = self.cached.iter().enumerate().map(|(index, large)| (size_of(large), std::cmp::Reverse(index)));
-        let (found, std::cmp::Reverse(index)) =
-            fitting.filter(|(found, _)| *found >= size && *found / 2 <= size).min()?;
+        let bytes_of = |large: &NonNull<Large>| unsafe { large.as_ref() }.mapping.bytes();
+        let fitting = self.cached.iter().enumerate().map(|(index, large)| (bytes_of(large), std::cmp::Reverse(index)));
+        let (bytes, std::cmp::Reverse(index)) = fitting.filter(|(bytes, _)| *bytes >= needed).min()?;
         let mut large = self.cached[index];
         // SAFETY: as above; no other reference to the header exists.
         let header = unsafe { large.as_mut() };
-        let bytes = header.mapping.bytes();
-        if found > size {
-            let (_, needed) = layout::alone(size, map::page_bytes(), false);
-            // SAFETY: nobody has the block. Header and block of `size` lie within the first `needed` bytes.
-            if needed < bytes && !unsafe { header.mapping.shrink(needed) } {
-                return None;
+        // A block begins in the chunk of its header, so the next one can begin where the next chunk does.
+        match header.mapping.split(needed.next_multiple_of(CHUNK)) {
+            Some(rest) => {
+                let size = rest.bytes() - offset;
+                self.cached[index] = self.begin_large(rest, offset, size);
             }
-            header.head.large = size;
+            // What can't be cut would lie waste.
+            None if bytes / 2 > needed => return None,
+            None => drop(self.cached.remove(index)),
         }
-        self.cached.remove(index);
-        self.idle -= bytes;
-        self.reserved -= bytes - header.mapping.bytes();
+        header.head.large = size;
+        self.idle -= header.mapping.bytes();
         Some(large)
+    }
+
+    /// Writes the header of a large block.
+    fn begin_large(&self, mapping: Mapping, offset: usize, size: usize) -> NonNull<Large> {
+        let large = mapping.base().cast::<Large>();
+        let head = Head { arena: self.arena, large: size };
+        // SAFETY: nobody has anything in the mapping; its first page is aligned, and as large as a header; the block begins
+        // after it (`alone`).
+        unsafe { large.write(Large { head, offset, mapping }) };
+        large
     }
 
     fn map_large(&mut self, size: usize) -> io::Result<NonNull<Large>> {
         let (offset, bytes) = layout::alone(size, map::page_bytes(), self.options.per_block);
         let mapping = Mapping::new(bytes, self.options.per_block, &self.options.map)?;
         self.reserved += mapping.bytes();
-        let large = mapping.base().cast::<Large>();
-        let head = Head { arena: self.arena, large: size };
-        // SAFETY: the first page of the mapping is free, aligned, and as large as a header; the block begins
-        // after it (`alone`).
-        unsafe { large.write(Large { head, offset, mapping }) };
-        Ok(large)
+        Ok(self.begin_large(mapping, offset, size))
     }
 
     /// Cuts a span for `class` and links it in its bin.

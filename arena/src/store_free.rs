@@ -38,11 +38,54 @@ impl Store {
         self.out -= 1;
         self.large_out -= 1;
         self.large_bytes -= size;
+        let large = self.join_cached(large);
         self.cached.push(large);
         self.idle += bytes;
-        while self.idle > self.keep() && !self.cached.is_empty() {
-            self.uncache(0);
+        self.shed();
+    }
+
+    /// Gives back what is cached beyond what is kept, the oldest first; of a long block only its end.
+    fn shed(&mut self) {
+        while let Some(over) = self.idle.checked_sub(self.keep()).filter(|over| *over > 0)
+            && let Some(mut oldest) = self.cached.first().copied()
+        {
+            // SAFETY: it is cached, so nobody has the block or its header.
+            let header = unsafe { oldest.as_mut() };
+            let whole = header.mapping.bytes();
+            let left = whole.saturating_sub(over) / CHUNK * CHUNK;
+            match if left > 0 { header.mapping.split(left) } else { None } {
+                Some(end) => {
+                    header.head.large = left - header.offset;
+                    self.idle -= end.bytes();
+                    self.reserved -= end.bytes();
+                }
+                None => self.uncache(0),
+            }
         }
+    }
+
+    /// Joins a block that is to be cached with the cached ones that touch it, so that longer ones can be cut of it.
+    fn join_cached(&mut self, mut large: NonNull<Large>) -> NonNull<Large> {
+        let mut index = 0;
+        while index < self.cached.len() {
+            let mut other = self.cached[index];
+            // SAFETY: nobody has the blocks or their headers: one is being freed, the others are cached. They are apart.
+            let (this, that) = unsafe { (large.as_mut(), other.as_mut()) };
+            let (lower, upper) = if large < other { (this, that) } else { (that, this) };
+            // SAFETY: the upper header is moved out of memory that stays mapped, and not used again.
+            if lower.mapping.touches(&upper.mapping) {
+                let upper = unsafe { std::ptr::read(upper) };
+                lower.mapping.join(upper.mapping);
+                lower.head.large = lower.mapping.bytes() - lower.offset;
+                large = large.min(other);
+                self.cached.remove(index);
+                // What is longer now may touch one that was passed.
+                index = 0;
+            } else {
+                index += 1;
+            }
+        }
+        large
     }
 
     /// Idle bytes that are kept when a large block is freed. Who has large blocks comes back for more, as each merge does,

@@ -291,33 +291,50 @@ fn freed_blocks_are_reused() {
     }
 }
 
-/// A block that is too long serves too, cut to size; one that is much too long does not.
+/// A block that is too long serves too: the rest of it stays for others, and is one with it again afterwards. From a file
+/// nothing can be cut; there a block that is much too long stays as it is.
 #[test]
-fn longer_freed_blocks_are_cut() {
+fn longer_freed_blocks_are_cut_and_joined() {
     for in_files in [false, true] {
         let directory = in_files.then(std::env::temp_dir);
-        let arena = Arena::new(ArenaConfig { slack_bytes: 32 << 20, backing_directory: directory, ..small("cut") });
+        let arena = Arena::new(ArenaConfig { slack_bytes: 64 << 20, backing_directory: directory, ..small("cut") });
         let _entered = arena.enter();
-        let reserved = |size: usize| {
+        let filled = |size: usize| {
             let mut buffer = Buffer::<u8>::with_capacity(size);
             buffer.resize(buffer.capacity(), 7);
             arena.check_invariants();
-            let class = buffer.block_bytes();
-            drop(buffer);
-            arena.check_invariants();
-            (arena.stats().reserved_bytes, class)
+            buffer
         };
-        let mut before = reserved(8 << 20).0;
-        for size in [7 << 20, 6 << 20, (4 << 20) + 1] {
-            let (after, class) = reserved(size);
-            // From a file nothing can be cut.
-            assert_eq!(after < before, !in_files, "{size}: {before} B before, {after} B after");
-            assert!(in_files || after <= class + (1 << 16), "{size}: a block of {class} B in {after} B");
-            before = after;
+        drop(filled(16 << 20));
+        let whole = arena.stats().reserved_bytes;
+        for _ in 0..3 {
+            let parts = [3 << 20, 6 << 20, 1_500_000].map(filled);
+            assert_eq!(arena.stats().reserved_bytes == whole, !in_files);
+            let [a, b, c] = parts;
+            for part in [b, a, c] {
+                drop(part);
+                arena.check_invariants();
+            }
+            drop(filled(16 << 20));
+            assert_eq!(arena.stats().reserved_bytes == whole, !in_files);
         }
-        let (after, class) = reserved(2 << 20);
-        assert!(after >= before + class, "half of a block is not cut off");
+        assert_eq!(arena.stats().live_bytes, 0);
+        let held = filled(3 << 20);
+        arena.check_invariants();
+        assert!(arena.trim().unwrap() >= 10 << 20);
+        assert!(held.iter().all(|byte| *byte == 7));
     }
+}
+
+/// Of a long cached block goes back what is too much, and no more.
+#[test]
+fn only_what_is_beyond_the_slack_goes_back() {
+    let arena = Arena::new(ArenaConfig { slack_bytes: 10 << 20, ..small("shed") });
+    let _entered = arena.enter();
+    drop(Buffer::<u8>::with_capacity(50 << 20));
+    let kept = arena.stats().reserved_bytes;
+    assert!((8 << 20..=10 << 20).contains(&kept), "{kept} bytes");
+    arena.check_invariants();
 }
 
 #[test]

@@ -23,10 +23,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most messages that one step takes from the fabric, so that a flood doesn't starve the dataflows.
 const RECEIVE_LIMIT: usize = 1024;
+
+/// A worker that has had nothing to do for so long gives idle memory back to the system.
+const TRIM_AFTER: Duration = Duration::from_millis(100);
+
+/// So many steps without anything to do are taken between looks at the clock.
+const LOOK: u32 = 64;
 
 /// How long a step takes by a simulation's clock, where no schedule says.
 const SIMULATED_STEP: Duration = Duration::from_micros(1);
@@ -173,6 +179,10 @@ pub struct Worker {
     executed: usize,
     stopped: bool,
     drain: Option<Arc<Monitor<Vec<AtRest>>>>,
+    // Since when there has been nothing to do, steps since then, and whether idle memory was given back.
+    idle_since: Option<Instant>,
+    idle_steps: u32,
+    trimmed: bool,
     // What it has ever sent and received, each to or from one other worker.
     sent: u64,
     received: u64,
@@ -215,6 +225,9 @@ impl Worker {
             executed: 0,
             stopped: false,
             drain: None,
+            idle_since: None,
+            idle_steps: 0,
+            trimmed: false,
             sent: 0,
             received: 0,
             dataflows: BTreeMap::new(),
@@ -295,10 +308,31 @@ impl Worker {
         }
         self.local.stepping.set(false);
         busy |= !self.local.active.borrow().is_empty();
+        if busy {
+            (self.idle_since, self.idle_steps, self.trimmed) = (None, 0, false);
+        } else {
+            self.idle_steps = self.idle_steps.wrapping_add(1);
+            if self.idle_steps.is_multiple_of(LOOK) {
+                self.look();
+            }
+        }
         if self.drain.is_some() {
             self.report_idle(!busy && !self.fabric.has_incoming());
         }
         busy
+    }
+
+    /// Looks at the clock, in a time without anything to do: after a long one, idle memory is given back to the system.
+    fn look(&mut self) {
+        if self.trimmed {
+            return;
+        }
+        let now = self.local.clock.now();
+        if now.saturating_duration_since(*self.idle_since.get_or_insert(now)) >= TRIM_AFTER {
+            // Whoever has the arena just now will free more; then this is tried again after the next work.
+            let _ = self.local.arena.trim();
+            self.trimmed = true;
+        }
     }
 
     fn report_idle(&self, idle: bool) {
@@ -310,9 +344,13 @@ impl Worker {
         }
     }
 
-    /// Parks until woken or `timeout` has passed.
+    /// Parks until woken or `timeout` has passed, and no longer than until idle memory is to be given back.
     pub fn park(&mut self, timeout: Option<Duration>) {
-        self.fabric.park(timeout);
+        self.look();
+        let longest =
+            if self.trimmed { timeout } else { Some(timeout.map_or(TRIM_AFTER, |time| time.min(TRIM_AFTER))) };
+        self.fabric.park(longest);
+        self.look();
     }
 
     fn execute_commands(&mut self) -> bool {

@@ -205,3 +205,35 @@ fn a_failed_step_tells_nobody() {
         }
     }
 }
+
+/// A worker keeps what was freed for what comes next, and gives it back to the system when nothing comes for long.
+#[test]
+fn a_worker_that_rests_gives_idle_memory_back() {
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+    let (query, mut input) = engine
+        .install("large", |scope| {
+            let (input, numbers) = scope.input::<u64>();
+            numbers.arrange_by_self().publish();
+            input
+        })
+        .unwrap();
+    (0..300_000).for_each(|number| input.insert(number * number).unwrap());
+    input.flush().unwrap();
+    rounds(&workers);
+    query.retire().unwrap();
+    drop(input);
+    rounds(&workers);
+    let reserved = || engine.metrics().arenas.iter().map(|arena| arena.reserved_bytes).sum::<usize>();
+    let steps = |count: usize| {
+        (0..count).for_each(|_| {
+            workers[0].step();
+        });
+    };
+    let before = reserved();
+    assert!(before > 8 << 20, "{before} bytes");
+    // A simulated step lasts a microsecond.
+    steps(50_000);
+    assert_eq!(reserved(), before);
+    steps(100_000);
+    assert!(reserved() < before / 2, "{} of {before} bytes", reserved());
+}
