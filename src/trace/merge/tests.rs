@@ -260,3 +260,71 @@ fn an_empty_neighbour_costs_nothing() {
     assert!(Arc::ptr_eq(merged.layers(), first.layers()));
     assert!(merged.upper().is_empty());
 }
+
+/// What a reader at times beyond `since` can tell: the sum of each (key, val, time), times folded.
+fn told<T: Timestamp>(
+    batches: &[OrdBatch<u64, u64, T, i64>],
+    since: &Antichain<T>,
+) -> std::collections::BTreeMap<(u64, u64, T), i64> {
+    let mut all = std::collections::BTreeMap::new();
+    for batch in batches {
+        let mut cursor = batch.cursor();
+        while let Some(key) = cursor.key() {
+            while let Some(val) = cursor.val() {
+                cursor.for_each_time(|time, diff| *all.entry((key, val, rep(&time, since))).or_insert(0) += diff);
+                cursor.step_val();
+            }
+            cursor.step_key();
+        }
+    }
+    all.retain(|_, sum| *sum != 0);
+    all
+}
+
+/// Two batches of `count` updates each, around time 4, of keys, vals and times below these, and diffs of 1 and -1.
+fn large<T: Timestamp>(
+    count: u64,
+    (keys, vals, times): (u64, u64, u64),
+    time: impl Fn(u64, u64) -> T,
+) -> [OrdBatch<u64, u64, T, i64>; 2] {
+    let mut columns = [Updates::default(), Updates::default()];
+    for index in 0..2 * count {
+        let random = |by: u64, below: u64| kpg_columnar::mix(index << 3 | by) % below;
+        let side = (index % 2) as usize;
+        let time = time(4 * side as u64 + random(0, times), random(1, times));
+        columns[side].push((random(2, keys), random(3, vals)), time, random(4, 2) as i64 * 2 - 1);
+    }
+    let [first, second] = columns.map(sort_and_consolidate);
+    let middle = Antichain::from_elem(time(4, 0));
+    [batch_from_sorted(first, start(), middle.clone()), batch_from_sorted(second, middle, Antichain::new())]
+}
+
+/// More than is planned at once: flat ones; keys of some vals, and of very many; vals of several times; in total and partial
+/// order, unfolded, folded in part, and to one time.
+#[test]
+fn large_batches_of_every_shape() {
+    fn check<T: Timestamp>(batches: &[OrdBatch<u64, u64, T, i64>; 2], since: &Antichain<T>) {
+        let expected = told(batches, since);
+        for fuel in [isize::MAX, 3000, 100] {
+            let merged = merge(&batches[0], &batches[1], since, fuel);
+            merged.check_invariants();
+            assert!(told(std::slice::from_ref(&merged), since) == expected, "fuel {fuel}, since {since:?}");
+            let folds = (0..merged.len()).all(|index| {
+                let time = merged.layers().times.get(index);
+                rep(&time, since) == time
+            });
+            assert!(folds && merged.len() == expected.len(), "fuel {fuel}, since {since:?}");
+        }
+    }
+    let shapes = [(1 << 40, 2, 1), (4000, 1, 1), (2000, 4, 1), (1500, 2, 4), (300, 40, 3), (3, 5000, 2), (40, 3, 4)];
+    for shape in shapes {
+        let batches = large(6000, shape, |a, _| a);
+        for since in [0, 2, 5, 8] {
+            check(&batches, &Antichain::from_elem(since));
+        }
+        let batches = large(3000, shape, Pair::new);
+        for since in [vec![(0, 0)], vec![(5, 2)], vec![(2, 3), (6, 1)], vec![(9, 9)]] {
+            check(&batches, &since.into_iter().map(|(a, b)| Pair::new(a, b)).collect());
+        }
+    }
+}
