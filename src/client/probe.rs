@@ -7,7 +7,7 @@ use crate::dataflow::{Closure, Fuel, Interest, Payload, SharedHandle, Stream};
 use crate::operators::{Arranged, Collection};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::runtime::{Query, Wake};
-use crate::sync::Monitor;
+use crate::sync::{Counter, Monitor, Mutex};
 use crate::trace::Trace;
 use kpg_columnar::Columnar;
 use std::fmt;
@@ -35,6 +35,7 @@ fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
     let (local, query) = (build.local().clone(), build.install.query.clone());
     let core = build.handle(|| ProbeCore::<T> {
         frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
+        moves: Counter::default(),
         query: query.clone(),
     });
     let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
@@ -48,17 +49,20 @@ fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
             let mut frontiers = shared.frontiers.lock();
             if frontiers[worker] != frontier {
                 frontiers[worker] = frontier;
+                shared.moves.add(1);
                 drop(frontiers);
                 shared.frontiers.notify_all();
             }
             false
         }),
     );
-    Probe { core }
+    Probe { core, asked: Mutex::new(None) }
 }
 
 struct ProbeCore<T: Timestamp> {
     frontiers: Monitor<Vec<Antichain<T>>>,
+    /// How often one of them has moved.
+    moves: Counter,
     query: Arc<Query>,
 }
 
@@ -77,10 +81,23 @@ fn meet<T: Timestamp>(frontiers: &[Antichain<T>]) -> Antichain<T> {
     meet
 }
 
+/// As the meet of the frontiers would say it, which need not be made for that.
+fn is_past<T: Timestamp>(frontiers: &[Antichain<T>], time: &T) -> bool {
+    !frontiers.iter().any(|frontier| frontier.less_equal(time))
+}
+
 /// How far a collection's times have come, on all workers. `Send`; a clone is the same.
-#[derive(Clone)]
 pub struct Probe<T: Timestamp> {
     core: Arc<ProbeCore<T>>,
+    /// What was last asked for and not complete, and how often frontiers had moved until then: who asks over and over, as a
+    /// loop of steps does, then takes no lock that other threads want.
+    asked: Mutex<Option<(u64, T)>>,
+}
+
+impl<T: Timestamp> Clone for Probe<T> {
+    fn clone(&self) -> Self {
+        Probe { core: self.core.clone(), asked: Mutex::new(None) }
+    }
 }
 
 impl<T: Timestamp> fmt::Debug for Probe<T> {
@@ -97,7 +114,14 @@ impl<T: Timestamp> Probe<T> {
 
     /// Whether `time` is complete.
     pub fn is_past(&self, time: &T) -> bool {
-        !self.frontier().less_equal(time)
+        let asked = Some((self.core.moves.get(), *time));
+        let mut last = self.asked.lock();
+        if *last == asked {
+            return false;
+        }
+        let is_past = is_past(&self.core.frontiers.lock(), time);
+        *last = asked.filter(|_| !is_past);
+        is_past
     }
 
     /// Waits until `time` is complete.
@@ -108,7 +132,7 @@ impl<T: Timestamp> Probe<T> {
         let clock = &self.core.query.clock;
         let deadline = clock.deadline(timeout);
         waiting::wait(clock, &self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
-            if !meet(frontiers).less_equal(time) {
+            if is_past(frontiers, time) {
                 return Some(Ok(()));
             }
             Error::ended(&self.core.query).map(Err)

@@ -4,7 +4,7 @@
 use super::message::DataflowId;
 use super::query::Ending;
 use super::worker::Local;
-use crate::sync::Monitor;
+use crate::sync::{Counter, Monitor};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub enum Command {
 /// Kept for the slowest worker; what all have executed is dropped.
 pub struct CommandLog {
     inner: Monitor<Log>,
+    /// How many were ever appended: that workers look at in each step, without the lock that they would fight for.
+    appended: Counter,
 }
 
 struct Log {
@@ -59,7 +61,7 @@ impl CommandLog {
     pub fn new(workers: usize) -> Self {
         let log =
             Log { dropped: 0, commands: VecDeque::new(), executed: vec![0; workers], stopped: false, drain: None };
-        CommandLog { inner: Monitor::new(log) }
+        CommandLog { inner: Monitor::new(log), appended: Counter::default() }
     }
 
     /// Appends a command; gives how many there are then.
@@ -71,7 +73,15 @@ impl CommandLog {
             _ => {}
         }
         log.commands.push_back(command);
-        log.dropped + log.commands.len()
+        let appended = log.dropped + log.commands.len();
+        self.appended.set(appended as u64);
+        appended
+    }
+
+    /// Whether there are more than the first `done`. One that was just appended may be missed; whoever appends wakes the
+    /// workers afterwards, and then it is seen.
+    pub fn has_more(&self, done: usize) -> bool {
+        self.appended.get() != done as u64
     }
 
     /// The command after the first `done`, for the worker that has executed `done` of them.

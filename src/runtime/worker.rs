@@ -6,7 +6,7 @@
 //! ```
 //! Invariants: a dataflow's change batches leave in the order of its steps; nothing of a dataflow that was poisoned
 //! here leaves after the step that failed; what comes for a dataflow not yet built waits, what comes for one that has
-//! ended is dropped unread. Cost: a step with nothing to do takes three uncontended locks.
+//! ended is dropped unread. Cost: a step with nothing to do takes two uncontended locks, and writes nothing that others read.
 //! Stop before: `fabric`; after: `dataflow`, which implements [`Runnable`].
 #![forbid(unsafe_code)]
 
@@ -354,6 +354,9 @@ impl Worker {
     }
 
     fn execute_commands(&mut self) -> bool {
+        if !self.local.commands.has_more(self.executed) {
+            return false;
+        }
         let mut any = false;
         while let Some(command) = self.local.commands.next(self.local.index, self.executed) {
             any = true;

@@ -16,6 +16,9 @@ const SETTLED: usize = 1000;
 /// At most so long is waited for it.
 const SETTLING: Duration = Duration::from_secs(20);
 
+/// How long a worker that is to give idle memory back has nothing to do.
+const RESTING: Duration = Duration::from_millis(200);
+
 /// Loads data `0..count`, `batch` of a worker at a time, and steps until the arrangement is complete. Gives the first
 /// time that is free.
 fn load<D: Columnar + Send + 'static>(
@@ -49,6 +52,16 @@ fn settle(turn: &Turn) {
 
 fn settle_all(host: &Host) {
     host.together(vec![(); host.turn.peers], |turn, ()| settle(turn));
+}
+
+/// Steps with nothing to do for a while: then a worker gives idle memory back to the system.
+fn rest_all(host: &Host) {
+    host.together(vec![(); host.turn.peers], |turn, ()| {
+        let start = Instant::now();
+        while start.elapsed() < RESTING {
+            turn.step();
+        }
+    });
 }
 
 /// The whole life of a query, over and over: install, import, join, all results known, retired.
@@ -175,6 +188,7 @@ fn occupied<K: Columnar + Send + 'static, V: Columnar + Send + 'static>(
     each("loaded resident", machine::resident().saturating_sub(empty));
     each("loaded live", loaded.0);
     settle_all(&host);
+    rest_all(&host);
     let settled = arenas(&host);
     each("settled resident", machine::resident().saturating_sub(empty));
     each("settled live", settled.0);

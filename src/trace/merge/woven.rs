@@ -82,6 +82,8 @@ struct Rows {
     /// Of each side, where the vals of the keys start, and the updates of the vals; the first is where the plan starts.
     key_starts: [Row<u64>; 2],
     val_starts: [Row<u64>; 2],
+    /// Steps at which both sides have the val, and the updates of each.
+    shared: Row<[usize; 3]>,
 }
 
 thread_local! {
@@ -147,6 +149,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
     fn layers(&self, side: usize) -> &Layers<K, V, T, R> {
         &self.inputs[side].layers
     }
+    #[inline]
     fn time(&self, side: usize, update: usize) -> T {
         if let Some(time) = self.common_time {
             return time;
@@ -154,6 +157,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
         let time = self.layers(side).times.get(update);
         if self.inputs[side].folds { rep(&time, self.since) } else { time }
     }
+    #[inline]
     fn update(&self, side: usize, update: usize) -> (T, R) {
         (self.time(side, update), self.layers(side).diffs.get(update))
     }
@@ -245,38 +249,41 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
 
     /// Steps of updates, where each val has one. False, and nothing is planned, if some val gets more.
     fn plan_single_updates(&self, [mut i, mut j]: [usize; 2], plans: &mut Plans<T, R>) -> bool {
-        let Plans { rows: Rows { vals, updates, .. }, times, diffs, .. } = plans;
+        let Plans { rows: Rows { vals, updates, shared, .. }, times, diffs, .. } = plans;
         updates.copy(vals);
         if !vals.get().contains(&(A | B)) {
             return true;
         }
-        for (val, update) in vals.get_mut().iter_mut().zip(updates.get_mut()) {
-            let step = *val;
-            if step == A | B {
-                let [a, b] = [self.update(0, i), self.update(1, j)];
-                let mut sum = R::Sum::default();
-                a.1.add_to(&mut sum);
-                b.1.add_to(&mut sum);
-                match R::from_sum(sum).filter(|_| a.0 == b.0) {
-                    Some(_) if R::sum_is_zero(&sum) => {
-                        *val = A | B | DROP;
-                        *update = A | B | DROP;
-                    }
-                    Some(diff) => {
-                        times.push(a.0);
-                        diffs.push(diff);
-                        *update = A | B | THIRD;
-                    }
-                    None => {
-                        vals.get_mut().iter_mut().for_each(|step| *step &= !DROP);
-                        updates.len = 0;
-                        times.clear();
-                        diffs.clear();
-                        return false;
-                    }
+        // First where they are, without a branch that is often mispredicted.
+        shared.clear(MOST);
+        for (at, step) in vals.get().iter().enumerate() {
+            shared.values[shared.len] = [at, i, j];
+            shared.len += usize::from(*step == A | B);
+            (i, j) = (i + usize::from(step & A), j + usize::from(step >> 1 & 1));
+        }
+        for [at, i, j] in shared.get() {
+            let [a, b] = [self.update(0, *i), self.update(1, *j)];
+            let mut sum = R::Sum::default();
+            a.1.add_to(&mut sum);
+            b.1.add_to(&mut sum);
+            match R::from_sum(sum).filter(|_| a.0 == b.0) {
+                Some(_) if R::sum_is_zero(&sum) => {
+                    vals.values[*at] = A | B | DROP;
+                    updates.values[*at] = A | B | DROP;
+                }
+                Some(diff) => {
+                    times.push(a.0);
+                    diffs.push(diff);
+                    updates.values[*at] = A | B | THIRD;
+                }
+                None => {
+                    vals.get_mut().iter_mut().for_each(|step| *step &= !DROP);
+                    updates.len = 0;
+                    times.clear();
+                    diffs.clear();
+                    return false;
                 }
             }
-            (i, j) = (i + usize::from(step & A), j + usize::from(step >> 1 & 1));
         }
         true
     }
