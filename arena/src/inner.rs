@@ -23,7 +23,8 @@ use crate::arena::{Stats, process_wide};
 use crate::chunk::{self, Head};
 use crate::current::{self, NOBODY};
 use crate::error::{Busy, Cause, OutOfMemory};
-use crate::layout;
+use crate::layout::{self, SMALL_CLASSES};
+use crate::map;
 use crate::remote::{Pushed, RemoteList};
 use crate::store::{Store, StoreOptions};
 use crate::store_free::unmap_large;
@@ -252,7 +253,12 @@ impl Inner {
     #[inline]
     fn size_for(&self, bytes: usize) -> Option<(usize, usize)> {
         let class = layout::class_of(bytes)?;
-        let size = if self.per_block { layout::units_bytes(bytes)? } else { layout::class_bytes(class) };
+        let size = match class < SMALL_CLASSES {
+            _ if self.per_block => layout::units_bytes(bytes)?,
+            true => layout::class_bytes(class),
+            // Mapped alone, in whole pages.
+            false => bytes.next_multiple_of(map::page_bytes()),
+        };
         Some((size, class))
     }
 

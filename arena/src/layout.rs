@@ -19,8 +19,8 @@
 //! A span is a run of slices which holds blocks of one class. Its length is chosen so that the blocks fill it
 //! without a rest (every class is m·2^k with m in 8..=16, so a few slices suffice).
 //!
-//! **A large block** is mapped alone, its header in the page before it, at an address aligned to 2 MiB; so the
-//! same mask finds its header too.
+//! **A large block** is mapped alone, in whole pages rather than classes, its header in the page before it, at an address
+//! aligned to 2 MiB; so the same mask finds its header too.
 //!
 //! Next stop: `runs.rs`, the free slices of a chunk.
 #![forbid(unsafe_code)]

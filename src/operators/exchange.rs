@@ -4,7 +4,7 @@
 use super::collection::Chunk;
 use crate::dataflow::{InputPort, NodeBuilder, Stream, Updates};
 use crate::order::{Semigroup, Timestamp};
-use kpg_columnar::Columnar;
+use kpg_columnar::{Column, Columnar};
 use std::rc::Rc;
 
 /// An input of a node to which each update comes on worker `hash % peers`. With one worker it is a plain one.
@@ -20,6 +20,9 @@ pub(crate) fn exchanged<'s, T: Timestamp, D: Columnar, R: Semigroup>(
     builder.input_routed(
         stream,
         move |chunk: Chunk<D, T, R>, send: &mut dyn FnMut(usize, Updates<D, T, R>)| {
+            // A little more than an equal share: to grow costs more than what is too much for the moment.
+            let share = chunk.len() / peers + chunk.len() / 8;
+            parts.iter_mut().for_each(|part| part.data.reserve(share));
             for (data, time, diff) in chunk.iter() {
                 let shard = (hash(data) % peers as u64) as usize;
                 parts[shard].push(data, time, diff);
