@@ -72,8 +72,8 @@ impl Store {
             // SAFETY: nobody has the blocks or their headers: one is being freed, the others are cached. They are apart.
             let (this, that) = unsafe { (large.as_mut(), other.as_mut()) };
             let (lower, upper) = if large < other { (this, that) } else { (that, this) };
-            // SAFETY: the upper header is moved out of memory that stays mapped, and not used again.
             if lower.mapping.touches(&upper.mapping) {
+                // SAFETY: the header is moved out of memory that stays mapped, and not used again.
                 let upper = unsafe { std::ptr::read(upper) };
                 lower.mapping.join(upper.mapping);
                 lower.head.large = lower.mapping.bytes() - lower.offset;
