@@ -25,6 +25,8 @@ const STEPS: usize = 1024;
 const MOST: usize = 2 * STEPS;
 /// So many keys from one side in a row are copied whole.
 const STRETCH: usize = 64;
+/// Steps that are written at once, whether they are wanted or not.
+const CHUNK: usize = 8;
 
 /// The steps of one layer, or numbers; room for more than is written.
 #[derive(Default)]
@@ -34,13 +36,10 @@ struct Row<S> {
 }
 
 impl<S: Copy + Default> Row<S> {
-    /// Numbers that are written at once, whether they are wanted or not.
-    const CHUNK: usize = 8;
-
     /// Empties it, and makes room for so many.
     fn clear(&mut self, room: usize) {
         if self.values.is_empty() {
-            self.values.resize(room + Self::CHUNK, S::default());
+            self.values.resize(room + CHUNK, S::default());
         }
         self.len = 0;
     }
@@ -51,9 +50,9 @@ impl<S: Copy + Default> Row<S> {
     }
     #[inline]
     fn repeat(&mut self, value: S, count: usize) {
-        let chunk: &mut [S; 8] = (&mut self.values[self.len..self.len + Self::CHUNK]).try_into().expect("as long");
-        *chunk = [value; 8];
-        if count > Self::CHUNK {
+        let chunk: &mut [S; CHUNK] = (&mut self.values[self.len..self.len + CHUNK]).try_into().expect("as long");
+        *chunk = [value; CHUNK];
+        if count > CHUNK {
             self.values[self.len..self.len + count].fill(value);
         }
         self.len += count;
