@@ -7,7 +7,7 @@ use super::common::{Witness, heavy, simulated};
 use super::program::{Fuse, Importer, Program, ROUNDS};
 use kpg::prelude::*;
 use kpg::runtime::{Ending, Failure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many allocations are further off than any.
 const NEVER: u64 = 1 << 40;
@@ -114,6 +114,7 @@ fn run(seed: u64, worker: usize, nth: u64) -> (Option<String>, u64) {
 
 #[test]
 fn at_every_allocation() {
+    let mut ended_by = BTreeSet::new();
     for worker in 0..2 {
         let (ended, made) = run(2, worker, NEVER);
         assert_eq!(ended, None);
@@ -123,9 +124,10 @@ fn at_every_allocation() {
             *ends.entry(run(2, worker, nth).0).or_insert(0) += 1;
         }
         println!("worker {worker}: {made} allocations: {ends:?}");
-        for query in ["witness", "program", "importer"] {
-            let any = ends.keys().flatten().any(|cause| cause.starts_with(query));
-            assert!(any, "no allocation of {query} failed");
-        }
+        ended_by.extend(ends.into_keys().flatten());
+    }
+    // On one worker or the other: where numbers are equally far apart, as the witness's are on one, they take no memory.
+    for query in ["witness", "program", "importer"] {
+        assert!(ended_by.iter().any(|cause| cause.starts_with(query)), "no allocation of {query} failed");
     }
 }
