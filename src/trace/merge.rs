@@ -88,8 +88,8 @@ pub struct Merger<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
 enum Work<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     /// An input that is the result as it stands, the others being empty.
     Whole(Arc<Layers<K, V, T, R>>),
-    Pair(Pair<K, V, T, R>),
-    Many(Many<K, V, T, R>),
+    Pair(Box<Pair<K, V, T, R>>),
+    Many(Box<Many<K, V, T, R>>),
 }
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBatch<K, V, T, R> {
@@ -106,8 +106,8 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
         let work = match [firsts.next(), firsts.next(), firsts.next()] {
             [None, ..] => Work::Whole(first.layers().clone()),
             [Some(one), None, _] => Work::Whole(one.layers().clone()),
-            [Some(a), Some(b), None] => Work::Pair(Pair::new([input(a), input(b)], since.clone())),
-            _ => Work::Many(Many::new(full().map(input).collect(), since.clone())),
+            [Some(a), Some(b), None] => Work::Pair(Box::new(Pair::new([input(a), input(b)], since.clone()))),
+            _ => Work::Many(Box::new(Many::new(full().map(input).collect(), since.clone()))),
         };
         Merger { lower: first.lower().clone(), upper: last.upper().clone(), work }
     }
