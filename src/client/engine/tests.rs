@@ -209,7 +209,9 @@ fn a_failed_step_tells_nobody() {
 /// A worker keeps what was freed for what comes next, and gives it back to the system when nothing comes for long.
 #[test]
 fn a_worker_that_rests_gives_idle_memory_back() {
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+    // In the test mode of a block a mapping nothing is kept.
+    let arena = kpg_arena::ArenaConfig { per_block: false, ..kpg_arena::ArenaConfig::default() };
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(1).arena(arena), 1).unwrap();
     let (query, mut input) = engine
         .install("large", |scope| {
             let (input, numbers) = scope.input::<u64>();
