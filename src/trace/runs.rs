@@ -246,6 +246,18 @@ mod tests {
         }
     }
 
+    /// The same data in both, once in each, at times before, after, and the same.
+    #[test]
+    fn equal_data_are_ordered_by_time() {
+        let run = |times: [u64; 3]| {
+            let mut updates = Runs::default();
+            (0..3000).for_each(|data| updates.push(data, times[data as usize % 3], 1));
+            updates
+        };
+        let merged = merge_runs(&run([1, 5, 3]), &run([4, 2, 3]));
+        assert!(is_consolidated(&merged) && merged.len() == 5000);
+    }
+
     /// What does not fit stays apart, and is one again once it fits.
     #[test]
     fn sums_that_do_not_fit_are_all_kept() {

@@ -234,7 +234,11 @@ fn a_worker_that_rests_gives_idle_memory_back() {
     let before = reserved();
     assert!(before > 8 << 20, "{before} bytes");
     // A simulated step lasts a microsecond.
-    steps(50_000);
+    steps(60_000);
+    assert_eq!(reserved(), before);
+    // Work in between: it has not rested for long.
+    engine.install("small", |scope| scope.input::<u64>().1.probe()).unwrap().0.retire().unwrap();
+    steps(60_000);
     assert_eq!(reserved(), before);
     steps(100_000);
     assert!(reserved() < before / 2, "{} of {before} bytes", reserved());
