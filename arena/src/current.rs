@@ -2,7 +2,8 @@
 //!
 //! The record has no destructor, so it can be read at any moment of a thread's life, also while other thread-local
 //! values are being dropped. Invariants: the arena pointer is null or an arena that this thread owns; the tag
-//! pointer is null or a leaked handle, and null while no guard of a tag lives.
+//! pointer is null, or a leaked handle, or lent by a scope that has not ended; and null while no guard of a tag lives and
+//! no scope lasts.
 
 use crate::inner::Inner;
 use crate::tag::{Tag, TagInner};
@@ -18,7 +19,9 @@ const UNNAMED: u64 = u64::MAX;
 struct Current {
     arena: Cell<*const Inner>,
     tag: Cell<*mut TagInner>,
-    /// Guards of tags that live.
+    /// Whether `tag` is lent by the innermost scope: it is no handle then.
+    lent: Cell<bool>,
+    /// Guards of tags that live, and scopes that last.
     tags_entered: Cell<usize>,
     thread: Cell<u64>,
 }
@@ -28,6 +31,7 @@ thread_local! {
         Current {
             arena: Cell::new(ptr::null()),
             tag: Cell::new(ptr::null_mut()),
+            lent: Cell::new(false),
             tags_entered: Cell::new(0),
             thread: Cell::new(UNNAMED),
         }
@@ -62,12 +66,43 @@ pub(crate) fn leave_tag(before: Option<Tag>) {
     drop(swap_tag(before.filter(|_| left > 0)));
 }
 
-/// Sets the current tag; returns the one before.
+/// Sets the current tag; returns a handle of the one before.
 fn swap_tag(tag: Option<Tag>) -> Option<Tag> {
     let raw = tag.map_or(ptr::null_mut(), |tag| tag.into_raw().as_ptr());
-    let before = CURRENT.with(|current| current.tag.replace(raw));
-    // SAFETY: what is in the cell was leaked by `into_raw` here, and has just been taken out of it.
-    ptr::NonNull::new(before).map(|before| unsafe { Tag::from_raw(before) })
+    let (before, lent) = CURRENT.with(|current| (current.tag.replace(raw), current.lent.replace(false)));
+    // SAFETY: what is in the cell was leaked by `into_raw` here, and has just been taken out of it; or it is lent, by a
+    // scope that has not ended, whose tag stays: then the handle is not ours, and is leaked again.
+    let before = ptr::NonNull::new(before).map(|before| unsafe { Tag::from_raw(before) })?;
+    if lent {
+        let handle = before.clone();
+        before.into_raw();
+        return Some(handle);
+    }
+    Some(before)
+}
+
+/// Calls `f` with `tag` current, without a handle of its own: nothing is written that another thread might be reading.
+pub(crate) fn lend_tag<O>(tag: &Tag, f: impl FnOnce() -> O) -> O {
+    /// Makes current again what was so before the scope, also if it panics.
+    struct Restore {
+        tag: *mut TagInner,
+        lent: bool,
+    }
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let (here, lent) = CURRENT.with(|current| {
+                current.tags_entered.set(current.tags_entered.get() - 1);
+                (current.tag.replace(self.tag), current.lent.replace(self.lent))
+            });
+            // SAFETY: what is not lent was leaked in `swap_tag`, and has just been taken out of the cell.
+            drop(ptr::NonNull::new(here).filter(|_| !lent).map(|here| unsafe { Tag::from_raw(here) }));
+        }
+    }
+    let _restore = CURRENT.with(|current| {
+        current.tags_entered.set(current.tags_entered.get() + 1);
+        Restore { tag: current.tag.replace(tag.as_raw().as_ptr()), lent: current.lent.replace(true) }
+    });
+    f()
 }
 
 /// A handle of the current tag.

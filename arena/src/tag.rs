@@ -190,6 +190,12 @@ impl Tag {
         EnteredTag { before: current::enter_tag(self.clone()), here: PhantomData }
     }
 
+    /// Calls `f` with this as the thread's current tag: as `enter`, but it counts no handle, so that threads which do so all
+    /// the time don't write where the others read.
+    pub fn scope<O>(&self, f: impl FnOnce() -> O) -> O {
+        current::lend_tag(self, f)
+    }
+
     /// Counts `bytes`, a multiple of 64, of something that is no block.
     ///
     /// # Errors
@@ -201,6 +207,11 @@ impl Tag {
     /// Takes back what `charge` counted.
     pub(crate) fn uncharge(&self, bytes: usize) {
         self.inner().uncharge(bytes);
+    }
+
+    /// The pointer, which is no handle.
+    pub(crate) fn as_raw(&self) -> NonNull<TagInner> {
+        self.inner
     }
 
     /// Leaks the handle as a pointer.
@@ -291,6 +302,59 @@ mod tests {
         drop(second);
         drop(Buffer::<u8>::with_capacity(1));
         assert!(current::tag().is_none(), "all have been left");
+    }
+
+    /// What one may allocate and where it counts.
+    fn counted(tag: &Tag) -> bool {
+        let before = tag.live_bytes();
+        let block = Buffer::<u8>::with_capacity(1);
+        let counts = tag.live_bytes() - before == 64;
+        drop(block);
+        counts
+    }
+
+    #[test]
+    fn a_scope_counts_no_handle_and_restores() {
+        let (outer, inner) = (Tag::new("outer"), Tag::new("inner"));
+        let handles = |tag: &Tag| tag.inner().handles.load(Ordering::Relaxed);
+        outer.scope(|| {
+            assert!(counted(&outer));
+            inner.scope(|| assert!(counted(&inner)));
+            assert!(counted(&outer));
+            let entered = inner.enter();
+            assert!(counted(&inner));
+            drop(entered);
+            assert!(counted(&outer));
+            assert_eq!(current::tag().map(|tag| tag.name().to_string()).as_deref(), Some("outer"));
+        });
+        assert_eq!((handles(&outer), handles(&inner)), (1, 1));
+        assert!(current::tag().is_none());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outer.scope(|| panic!("as users do"))));
+        assert!(panicked.is_err() && current::tag().is_none(), "a scope that panics is left");
+    }
+
+    #[test]
+    fn a_guard_that_outlives_a_scope_is_sound() {
+        let (a, b, c) = (Tag::new("a"), Tag::new("b"), Tag::new("c"));
+        let before = a.enter();
+        let leaked = b.scope(|| {
+            let leaked = c.enter();
+            assert!(counted(&c));
+            leaked
+        });
+        assert!(counted(&a), "the scope's end brought back what was before it");
+        drop(leaked);
+        drop(before);
+        // A guard older than the scope, dropped inside it.
+        let older = a.enter();
+        b.scope(|| {
+            drop(older);
+            drop(Buffer::<u8>::with_capacity(1));
+        });
+        assert!(current::tag().is_none() || !counted(&b));
+        let handles = |tag: &Tag| tag.inner().handles.load(Ordering::Relaxed);
+        drop(current::tag());
+        assert_eq!((handles(&b), handles(&c)), (1, 1), "no handle is lost");
     }
 
     #[test]

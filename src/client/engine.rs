@@ -288,7 +288,7 @@ impl Engine {
         let queries = queries.queries.values().map(|entry| QueryMetrics {
             name: entry.query.name.clone(),
             bytes: bytes_of(&entry.query),
-            node_steps: entry.query.steps.get(),
+            node_steps: entry.query.steps(),
             lags: entry.query.lags(),
             arrangements: arrangements_of(&entry.query),
             ended: entry.query.ending().is_some(),

@@ -58,10 +58,23 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
         let session = self.sessions[session].as_ref().expect("a live session's number");
         session.time.or(self.first).unwrap_or_else(T::minimum)
     }
-    fn frontier(&self) -> Antichain<T> {
+    fn times(&self) -> impl Iterator<Item = T> {
         let first = self.first.unwrap_or_else(T::minimum);
-        let sessions = self.sessions.iter().flatten().map(|session| session.time.unwrap_or(first));
-        sessions.chain(self.installing.then_some(first)).collect()
+        let sessions = self.sessions.iter().flatten().map(move |session| session.time.unwrap_or(first));
+        sessions.chain(self.installing.then_some(first))
+    }
+    fn frontier(&self) -> Antichain<T> {
+        self.times().collect()
+    }
+    /// Gives a session another time, or ends it: whether the frontier moved, of which all workers have to hear. It did
+    /// if nobody else held what this session held.
+    fn set(&mut self, session: usize, to: Option<T>) -> bool {
+        let at = self.time(session);
+        match to {
+            Some(time) => self.sessions[session].as_mut().expect("a live session's number").time = Some(time),
+            None => self.sessions[session] = None,
+        }
+        to != Some(at) && !self.times().any(|time| time.less_equal(&at))
     }
     /// Queues a chunk; gives for which worker.
     fn queue(&mut self, chunk: Updates<D, T, R>) -> usize {
@@ -422,15 +435,16 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
         }
         self.flush_until(deadline)?;
-        {
+        let moved = {
             let mut state = self.core.state.lock();
             // One that follows may have been moved further meanwhile.
             let time = if self.follows { state.time(self.session).join(&time) } else { time };
-            let session = state.sessions[self.session].as_mut().expect("a live session's number");
-            session.time = Some(time);
-        }
+            state.set(self.session, Some(time))
+        };
         self.time = Some(time);
-        self.core.wake_workers();
+        if moved {
+            self.core.wake_workers();
+        }
         Ok(())
     }
 
@@ -527,18 +541,14 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
         }
     }
 
-    /// Moves a session up to the meet of a frontier, if it still follows under this number: whether it moved.
+    /// Moves a session up to the meet of a frontier, if it still follows under this number: whether the input's frontier
+    /// moved.
     fn follow_to(&self, session: usize, number: u64, complete: &Antichain<T>) -> Option<bool> {
         let mut state = self.state.lock();
         state.sessions.get(session)?.as_ref().filter(|live| live.follows == Some(number))?;
         let Some(to) = complete.elements().iter().copied().reduce(|a, b| a.meet(&b)) else { return Some(false) };
         let at = state.time(session);
-        let to = at.join(&to);
-        if to == at {
-            return Some(false);
-        }
-        state.sessions[session].as_mut().expect("just seen").time = Some(to);
-        Some(true)
+        Some(state.set(session, Some(at.join(&to))))
     }
 }
 
@@ -603,16 +613,22 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
             // Part of a time's updates may have been refused for that: closed now, the rest would pass for the whole.
             return;
         }
+        let mut state = self.core.state.lock();
+        let mut worker = None;
         if !self.buffer.is_empty() {
             // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
             let mut chunk = std::mem::take(&mut self.buffer);
-            let mut state = self.core.state.lock();
             if self.follows {
                 chunk = moved_up(chunk, &state.time(self.session));
             }
-            state.queue(chunk);
+            worker = Some(state.queue(chunk));
         }
-        self.core.state.lock().sessions[self.session] = None;
-        self.core.wake_workers();
+        let moved = state.set(self.session, None);
+        drop(state);
+        match worker {
+            _ if moved => self.core.wake_workers(),
+            Some(worker) => self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node),
+            None => {}
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::scope::Build;
 use crate::order::Coords;
 use crate::progress::{ChangeBatch, Kind, Location, Tracker};
 use crate::runtime::{Changes, Ending, Failure, Query, Round, Runnable};
+use crate::sync::Counter;
 use std::any::Any;
 use std::hash::Hasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,8 +61,9 @@ pub(crate) struct Dataflow {
     failed: bool,
     // In updates, of this turn.
     spent: isize,
-    // Steps of nodes in this turn.
+    // Steps of nodes in this turn; and where it tells them, which it alone writes.
     steps: u64,
+    told: Arc<Counter>,
     imports: Imports,
 }
 
@@ -85,6 +87,7 @@ impl Dataflow {
         let nodes = std::mem::take(&mut *build.nodes.borrow_mut());
         let sources = std::mem::take(&mut *build.imports.borrow_mut());
         let imports = Imports::new(sources, build.publishes(), &nodes, &build.births.borrow(), peers);
+        let told = install.query.count_steps();
         let mut dataflow = Dataflow {
             core: build.core.clone(),
             install,
@@ -101,6 +104,7 @@ impl Dataflow {
             failed: false,
             spent: 0,
             steps: 0,
+            told,
             imports,
         };
         // From here on `dataflow` cleans up, also if a user's operator panics when it starts.
@@ -129,13 +133,12 @@ impl Dataflow {
         let stages = &mut self.stages;
         core.running.set(Running::Node(node));
         self.steps += 1;
-        let _tag = self.install.query.private.enter();
         let quantum = core.local.quantum.get() as isize;
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = guarded(&self.install.query, || {
             let mut fuel = Fuel(quantum);
             let again = logic.step(&mut fuel);
             (again, quantum - fuel.0 + run_stages(&core, stages))
-        }));
+        });
         match outcome {
             Ok((again, spent)) => {
                 self.spent += spent;
@@ -163,8 +166,7 @@ impl Dataflow {
     fn resume_stages(&mut self) -> Result<(), Ending> {
         let core = self.core.clone();
         let stages = &mut self.stages;
-        let _tag = self.install.query.private.enter();
-        match catch_unwind(AssertUnwindSafe(|| run_stages(&core, stages))) {
+        match guarded(&self.install.query, || run_stages(&core, stages)) {
             Ok(spent) => {
                 self.spent += spent;
                 core.running.set(Running::Nothing);
@@ -234,9 +236,7 @@ impl Dataflow {
         let slot = &mut self.nodes[node as usize];
         if let Some(logic) = slot.logic.as_mut().filter(|_| !is_input && slot.watched) {
             self.core.running.set(Running::Node(node));
-            let _tag = self.install.query.private.enter();
-            let outcome = catch_unwind(AssertUnwindSafe(|| logic.output_moved()));
-            if let Err(payload) = outcome {
+            if let Err(payload) = guarded(&self.install.query, || logic.output_moved()) {
                 return Err(self.fail(Failure::from_payload(payload)));
             }
             self.commit();
@@ -319,6 +319,11 @@ impl Dataflow {
     }
 }
 
+/// Runs what may be user code on a query's account.
+fn guarded<O>(query: &Query, run: impl FnOnce() -> O) -> std::thread::Result<O> {
+    query.private.scope(|| catch_unwind(AssertUnwindSafe(run)))
+}
+
 /// Runs stages in the order of their numbers for a turn; the producers of what is left hold its stamps. How much it spent.
 fn run_stages(core: &Rc<Core>, stages: &mut [(String, Box<dyn Stage>)]) -> isize {
     let turn = TURN * core.local.quantum.get() as isize;
@@ -383,7 +388,7 @@ impl Runnable for Dataflow {
             None => self.run(),
         };
         let changes: Changes = self.round.drain().collect();
-        self.install.query.steps.add(std::mem::take(&mut self.steps));
+        self.told.set(self.told.get() + std::mem::take(&mut self.steps));
         if outcome.is_ok() {
             let core = &self.core;
             self.imports.settle(|node| core.nodes.insert(node));
@@ -405,8 +410,7 @@ impl Runnable for Dataflow {
         let Some(logic) = self.nodes[node as usize].logic.as_mut() else { return true };
         self.core.running.set(Running::Node(node));
         // What it merges stays on the query's account, whoever's turn it was.
-        let _tag = self.install.query.private.enter();
-        match catch_unwind(AssertUnwindSafe(|| logic.idle())) {
+        match guarded(&self.install.query, || logic.idle()) {
             Ok(true) => self.core.mergers.insert(node),
             Ok(false) => {}
             Err(payload) => {

@@ -109,12 +109,14 @@ impl<K: Columnar, T: Timestamp> Pending<K, T> {
 
 /// Keys to look at, in order, and where we are among them.
 struct Round<B: Batch> {
+    /// The input before `fresh`.
+    before: Vec<B>,
     /// Batches taken, whose times are new.
     fresh: Vec<B>,
-    /// All input up to what was acknowledged.
-    input: Vec<B>,
-    /// The input before `fresh`, as long as keys can be looked at by the sums of what they have (`counts`).
-    before: Option<Vec<B>>,
+    /// As long as keys can be looked at in groups, by the sums of what they have (`counts`).
+    by_counts: bool,
+    /// The time of all `fresh`, if they have but one.
+    at: Option<B::Time>,
     due: Updates<B::Key, B::Time, i64>,
     due_next: usize,
     /// Position in each of `fresh`.
@@ -202,17 +204,16 @@ where
             return false;
         }
         let source = self.source.as_mut().expect("kept while input or pending times may come");
-        let before = (const { Tr::Time::TOTAL && size_of::<Tr::Val>() == 0 } && due.is_empty())
-            .then(|| acknowledged.map_or_else(Vec::new, |upper| full_batches(source, &upper)));
-        let input = match &self.acknowledged {
-            Some(upper) => {
-                source.set_cut(upper);
-                full_batches(source, upper)
-            }
-            None => Vec::new(),
-        };
+        let before = acknowledged.map_or_else(Vec::new, |upper| full_batches(source, &upper));
+        if let Some(upper) = &self.acknowledged {
+            source.set_cut(upper);
+        }
+        let by_counts = const { Tr::Time::TOTAL && size_of::<Tr::Val>() == 0 } && due.is_empty();
+        let at = fresh.first().and_then(Batch::only_time);
+        let at = at.filter(|time| fresh.iter().all(|batch| batch.only_time() == Some(*time)));
         let positions = vec![0; fresh.len()];
-        self.round = Some((Round { fresh, input, before, due, due_next: 0, positions, limit }, Updates::default()));
+        let round = Round { before, fresh, by_counts, at, due, due_next: 0, positions, limit };
+        self.round = Some((round, Updates::default()));
         true
     }
 
@@ -229,15 +230,15 @@ where
         output: &mut Updates<(Tr::Key, V2), Tr::Time, R2>,
         fuel: &mut Fuel,
     ) -> bool {
-        let Round { fresh, input, before, due, due_next, positions, limit } = round;
-        if let Some(all) = before {
+        let Round { before, fresh, by_counts, at, due, due_next, positions, limit } = round;
+        if *by_counts {
             let emit = |key: Ref<'_, Tr::Key>, val: &V2, time, diff| {
                 output.push((Tr::Key::reborrow(key), val.borrow()), time, diff);
             };
-            match self.counts.work((fresh, positions), all, limit, fuel, &self.f, emit) {
+            match self.counts.work((fresh, positions), before, limit, fuel, &self.f, emit) {
                 Progress::Done => return true,
                 Progress::Spent => return false,
-                Progress::Other => *before = None,
+                Progress::Other => *by_counts = false,
             }
         }
         let (stored, _) = self.stored.batches();
@@ -245,7 +246,7 @@ where
         for (cursor, position) in new.iter_mut().zip(positions.iter()) {
             cursor.set_position(*position);
         }
-        let mut old: Vec<_> = input.iter().map(Batch::cursor).collect();
+        let mut old: Vec<_> = before.iter().chain(fresh.iter()).map(Batch::cursor).collect();
         let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
         let mut direct = Direct::new(&mut self.spare);
         let done = loop {
@@ -263,7 +264,13 @@ where
             let mut pend = |time| self.pending.insert(key, time);
             let f = &self.f;
             if !self.key.is_open() {
-                let seeds = direct.seeds(&mut new, key, due_times.clone(), fuel);
+                let seeds = match *at {
+                    Some(time) if due_times.clone().next().is_none() => {
+                        fuel.spend(8);
+                        Seeds::One(time)
+                    }
+                    _ => direct.seeds(&mut new, key, due_times.clone(), fuel),
+                };
                 let at_once = match seeds {
                     Seeds::One(time) if limit.less_equal(&time) => {
                         pend(time);
@@ -271,7 +278,12 @@ where
                     }
                     Seeds::One(time) => {
                         let f = |vals: &[_], should: &mut Vec<_>| f(key, vals, should);
-                        direct.visit(&mut old, &mut had, (key, time), fuel, f, &mut emit)
+                        if const { size_of::<Tr::Val>() == 0 } && due_times.clone().next().is_none() {
+                            let before = &mut old[..before.len()];
+                            direct.visit_sum(before, &mut new, (key, time), fuel, f, &mut emit)
+                        } else {
+                            direct.visit(&mut old, &mut had, (key, time), fuel, f, &mut emit)
+                        }
                     }
                     Seeds::Many => false,
                 };

@@ -126,16 +126,18 @@ pub struct Query {
     pub private: kpg_arena::Tag,
     /// The bytes of what it publishes.
     pub shared: kpg_arena::Tag,
-    /// Steps of its nodes, on all workers.
-    pub steps: Counter,
     /// The clock of its engine.
     pub clock: Clock,
+    /// Not 0 once `state.ending` is set; so that asking takes no lock while the query runs.
+    ended: Counter,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     ending: Option<Ending>,
+    // Steps of its nodes, by worker.
+    steps: Vec<Arc<Counter>>,
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
     lags: BTreeMap<(u64, usize), Lag>,
@@ -170,7 +172,7 @@ impl Query {
             private: all.part(name),
             shared: all.part(format!("{name} (published)")),
             all,
-            steps: Counter::default(),
+            ended: Counter::default(),
             clock,
             state: Mutex::new(State::default()),
         })
@@ -178,7 +180,23 @@ impl Query {
 
     /// How it ended, if it has.
     pub fn ending(&self) -> Option<Ending> {
+        if self.ended.get() == 0 {
+            // Who was woken for the end sees it: the locks of what it waits for order this.
+            return None;
+        }
         self.state.lock().ending.clone()
+    }
+
+    /// Where one more worker is to count the steps of its nodes.
+    pub fn count_steps(&self) -> Arc<Counter> {
+        let counter = Arc::new(Counter::default());
+        self.state.lock().steps.push(counter.clone());
+        counter
+    }
+
+    /// Steps of its nodes, on all workers.
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps.iter().map(|counter| counter.get()).sum()
     }
 
     /// Notes what the query keeps of arrangement `offer` on a worker.
@@ -268,6 +286,7 @@ impl Query {
                 return false;
             }
             state.ending = Some(ending.clone());
+            self.ended.set(1);
             (std::mem::take(&mut state.waiters), std::mem::take(&mut state.importers))
         };
         // Outside the lock: a waiter's own lock may be held by someone who asks for the ending.

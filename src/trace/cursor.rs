@@ -5,21 +5,31 @@ use super::layers::{Layers, range};
 use super::{Cursor, Ref};
 use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar};
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A position in [`Layers`].
 pub struct LayersCursor<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     layers: &'a Layers<K, V, T, R>,
     key: usize,
+    // The current key: it is asked for more often than it changes.
+    at: Option<Ref<'a, K>>,
     // The vals of the current key from the current one on.
     vals: Range<usize>,
 }
 
 impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> LayersCursor<'a, K, V, T, R> {
     pub(crate) fn new(layers: &'a Layers<K, V, T, R>) -> Self {
-        let mut cursor = LayersCursor { layers, key: 0, vals: 0..0 };
+        let mut cursor = LayersCursor { layers, key: 0, at: None, vals: 0..0 };
+        cursor.go_to(0);
         cursor.rewind_vals();
         cursor
+    }
+    /// To the key at an index, or past the last; its vals are still to be found.
+    #[inline]
+    fn go_to(&mut self, key: usize) {
+        self.key = key;
+        self.at = (key < self.layers.keys.len()).then(|| self.layers.keys.get(key));
     }
     /// Where the updates of the current (key, val) lie.
     #[inline]
@@ -36,7 +46,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
 
     #[inline]
     fn key(&self) -> Option<Ref<'a, K>> {
-        (self.key < self.layers.keys.len()).then(|| self.layers.keys.get(self.key))
+        self.at
     }
     #[inline]
     fn val(&self) -> Option<Ref<'a, V>> {
@@ -44,12 +54,27 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
     }
     #[inline]
     fn step_key(&mut self) {
-        self.key = self.layers.keys.len().min(self.key + 1);
+        self.go_to(self.layers.keys.len().min(self.key + 1));
         self.rewind_vals();
     }
     fn seek_key(&mut self, key: Ref<'_, K>) {
-        self.key = self.layers.seek_key(self.key, key);
+        self.seek_key_exact(key);
         self.rewind_vals();
+    }
+    #[inline]
+    fn seek_key_exact(&mut self, key: Ref<'_, K>) -> bool {
+        let here = |at: Option<Ref<'a, K>>| at.map(|at| K::reborrow(at).cmp(&K::reborrow(key)));
+        let found = match here(self.at) {
+            Some(Ordering::Less) => {
+                self.go_to(self.layers.seek_key(self.key + 1, K::reborrow(key)));
+                here(self.at) == Some(Ordering::Equal)
+            }
+            order => order == Some(Ordering::Equal),
+        };
+        if found {
+            self.rewind_vals();
+        }
+        found
     }
     #[inline]
     fn step_val(&mut self) {
@@ -60,7 +85,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
     }
     #[inline]
     fn rewind_vals(&mut self) {
-        self.vals = if self.key < self.layers.keys.len() { range(&self.layers.key_ends, self.key) } else { 0..0 };
+        self.vals = if self.at.is_some() { range(&self.layers.key_ends, self.key) } else { 0..0 };
     }
     #[inline]
     fn time_count(&self) -> usize {
@@ -80,14 +105,10 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
     }
     #[inline]
     fn val_position(&self) -> usize {
-        if self.key < self.layers.keys.len() {
-            self.vals.start - range(&self.layers.key_ends, self.key).start
-        } else {
-            0
-        }
+        if self.at.is_some() { self.vals.start - range(&self.layers.key_ends, self.key).start } else { 0 }
     }
     fn resume(&mut self, position: usize, val_position: usize) {
-        self.key = position.min(self.layers.keys.len());
+        self.go_to(position.min(self.layers.keys.len()));
         self.rewind_vals();
         self.vals.start += val_position.min(self.vals.len());
     }

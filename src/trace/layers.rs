@@ -349,6 +349,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Batch for OrdBatch<K,
     fn sum_keys(&self, keys: &[Ref<'_, K>], most: usize, sums: &mut [R::Sum]) -> bool {
         self.shared.layers.sum_keys(keys, most, sums)
     }
+    fn only_time(&self) -> Option<T> {
+        self.shared.layers.times.constant()
+    }
     #[inline]
     fn len(&self) -> usize {
         self.shared.layers.len()

@@ -4,8 +4,10 @@
 //! first   a a b   d d f        per key: a stretch that one input alone has is copied whole,
 //! second      b c     f g      a key of several is merged val by val, a val of several time by time
 //! ```
-//! Times become `rep(time, since)`: what no reader can tell apart becomes one. A stretch is copied as it lies where
-//! no time changes, and all but its times where each val has one update. Then the output is sealed. One unit of fuel is
+//! Times become `rep(time, since)`: what no reader can tell apart becomes one. The order of times is that of their coordinates,
+//! where meets and joins distribute; so that is the join of `time` and the floor, the meet of `since`, and no time changes in
+//! a batch whose lower bound is beyond the floor (in a loop most are, whose rounds must stay apart for what may change later).
+//! A stretch is copied as it lies where no time changes, and all but its times where each val has one update. Then the output is sealed. One unit of fuel is
 //! about one update; a call goes beyond its fuel by no more than the updates of one (key, val).
 //!
 //! In the order of reading: `output` (what any merge writes), `pair` and `woven` (two inputs, nearly all there are), `many`.
@@ -101,13 +103,14 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
             assert!(two[0].upper() == two[1].lower(), "{:?} and {:?} are not adjacent", two[0], two[1]);
         }
         let full = || inputs.iter().filter(|batch| !batch.is_empty());
-        let input = |batch: &Self| Input::new(batch, since);
+        let floor = since.elements().iter().copied().reduce(|a, b| a.meet(&b));
+        let input = |batch: &Self| Input::new(batch, floor);
         let mut firsts = full();
         let work = match [firsts.next(), firsts.next(), firsts.next()] {
             [None, ..] => Work::Whole(first.layers().clone()),
             [Some(one), None, _] => Work::Whole(one.layers().clone()),
-            [Some(a), Some(b), None] => Work::Pair(Box::new(Pair::new([input(a), input(b)], since.clone()))),
-            _ => Work::Many(Box::new(Many::new(full().map(input).collect(), since.clone()))),
+            [Some(a), Some(b), None] => Work::Pair(Box::new(Pair::new([input(a), input(b)]))),
+            _ => Work::Many(Box::new(Many::new(full().map(input).collect()))),
         };
         Merger { lower: first.lower().clone(), upper: last.upper().clone(), work }
     }

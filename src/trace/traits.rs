@@ -37,6 +37,12 @@ pub trait Cursor<'a> {
     /// Gallops forward to the first key at or after `key`, and to its first val, also if it is there already and has
     /// passed some. Never moves back to an earlier key.
     fn seek_key(&mut self, key: Ref<'_, Self::Key>);
+    /// As `seek_key`; true iff `key` is there. Where it is not, which val it is at is open until it moves to another key.
+    #[inline]
+    fn seek_key_exact(&mut self, key: Ref<'_, Self::Key>) -> bool {
+        self.seek_key(Self::Key::reborrow(key));
+        self.key().is_some_and(|at| Self::Key::reborrow(at) == Self::Key::reborrow(key))
+    }
     /// To the next val of this key.
     fn step_val(&mut self);
     /// Gallops forward to the first val of this key at or after `val`. Never moves back.
@@ -104,6 +110,10 @@ pub trait Batch: Clone + 'static {
             }
         }
         true
+    }
+    /// The one time that all updates have, if that is known without looking at each.
+    fn only_time(&self) -> Option<Self::Time> {
+        None
     }
     /// Number of stored updates (an upper bound, where a view hides some).
     fn len(&self) -> usize;

@@ -7,7 +7,7 @@
 //! round then.
 #![forbid(unsafe_code)]
 
-use super::key::{next_change, sort_by_val};
+use super::key::{next_change, sort_by_val, sum_up};
 use super::walk::recycled;
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup, Timestamp};
@@ -175,34 +175,5 @@ impl<K: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Counts<
             }
             std::mem::swap(&mut self.had, &mut self.should);
         }
-    }
-}
-
-/// Makes vals that are there more than once, side by side, one.
-fn sum_up<V: Ord, R: Abelian>(list: &mut Vec<(V, R)>) {
-    if list.windows(2).all(|two| two[0].0 != two[1].0) {
-        return;
-    }
-    list.dedup_by(|later, kept| {
-        let same = later.0 == kept.0;
-        if same {
-            let mut sum = R::Sum::default();
-            kept.1.add_to(&mut sum);
-            later.1.add_to(&mut sum);
-            kept.1 = R::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise());
-        }
-        same
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn vals_that_repeat_are_one() {
-        let mut list = vec![(1, 2i64), (1, -2), (2, 1), (3, 1), (3, 1), (3, 5)];
-        sum_up(&mut list);
-        assert_eq!(list, [(1, 0), (2, 1), (3, 7)]);
     }
 }

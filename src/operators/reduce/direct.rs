@@ -4,10 +4,14 @@
 //! vals, which batches hold in order; where there is but one val (distinct, threshold, count), a sum and no walk. Nothing
 //! is sorted, copied or allocated. Whatever turns out to be otherwise is left to `slices`, which starts anew: at
 //! most `LONG` updates have then been read in vain.
+//!
+//! Where there is but one val, and nothing of the key was pending, the output before is the function of the sum before, and
+//! is not read back: all earlier times of the key, and so their joins, are at or before the new one, hence complete, and
+//! what was to be done at them has been done.
 #![forbid(unsafe_code)]
 
 use super::history::Edits;
-use super::key::{next_change, sort_by_val};
+use super::key::{next_change, sort_by_val, sum_up};
 use super::walk::{Walk, recycled};
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, DiffOverflow, PartialOrder, Semigroup};
@@ -22,12 +26,13 @@ pub(crate) struct Spare<V: Columnar, R, V2: Columnar, R2> {
     vals: Vec<(Ref<'static, V>, R)>,
     had: Vec<(Ref<'static, V2>, R2)>,
     should: Vec<(V2, R2)>,
+    was: Vec<(V2, R2)>,
     walk: Walk,
 }
 
 impl<V: Columnar, R, V2: Columnar, R2> Spare<V, R, V2, R2> {
     pub(crate) fn new() -> Self {
-        Spare { vals: Vec::new(), had: Vec::new(), should: Vec::new(), walk: Walk::default() }
+        Spare { vals: Vec::new(), had: Vec::new(), should: Vec::new(), was: Vec::new(), walk: Walk::default() }
     }
 }
 
@@ -124,6 +129,54 @@ impl<'s, 'a, 'b, V: Columnar, R: Semigroup, V2: Columnar, R2: Abelian> Direct<'s
         }
         true
     }
+
+    /// As `visit`, for a key without vals of which nothing was pending: `before` is the input before the new updates,
+    /// which the cursors of `new` are at.
+    pub(crate) fn visit_sum<C: Cursor<'a, Val = V, Diff = R>>(
+        &mut self,
+        before: &mut [C],
+        new: &mut [C],
+        (key, time): (Ref<'_, C::Key>, C::Time),
+        fuel: &mut Fuel,
+        f: impl Fn(&[(Ref<'a, V>, R)], &mut Vec<(V2, R2)>),
+        mut emit: impl FnMut(Ref<'_, V2>, C::Time, R2),
+    ) -> bool {
+        let (mut sum, mut only) = (R::Sum::default(), None);
+        if !count(before, key, &time, &mut sum, &mut only, fuel) {
+            return false;
+        }
+        let Spare { should, was, .. } = &mut *self.spare;
+        let vals = &mut self.vals;
+        let mut output = |only: &Option<Ref<'a, V>>, sum: &R::Sum, list: &mut Vec<(V2, R2)>| {
+            list.clear();
+            vals.clear();
+            if let Some(val) = only.filter(|_| !R::sum_is_zero(sum)) {
+                vals.push((val, R::from_sum(*sum).unwrap_or_else(|| DiffOverflow::raise())));
+                f(vals, list);
+                sort_by_val(list);
+            }
+        };
+        output(&only, &sum, was);
+        sum_up(was);
+        for cursor in new {
+            if cursor.key().is_some_and(|at| C::Key::reborrow(at) == C::Key::reborrow(key)) {
+                cursor.rewind_vals();
+                only = only.or(cursor.val());
+                cursor.for_each_time(|_, diff| diff.add_to(&mut sum));
+            }
+        }
+        output(&only, &sum, should);
+        fuel.spend(should.len() + was.len());
+        let (mut new, mut had) = (&should[..], &was[..]);
+        while let Some(change) = next_change(new, had, V2::cmp) {
+            if let Some(diff) = change.diff {
+                let val = if change.new > 0 { &new[0].0 } else { &had[0].0 };
+                emit(val.borrow(), time, diff);
+            }
+            (new, had) = (&new[change.new..], &had[change.old..]);
+        }
+        true
+    }
 }
 
 /// Sums up each val of `key` as of `time`; false if there are later updates, or too many.
@@ -137,7 +190,12 @@ fn sums<'a, C: Cursor<'a>>(
 ) -> bool {
     into.clear();
     if const { size_of::<C::Val>() == 0 } {
-        return count(cursors, key, time, into, fuel);
+        let (mut sum, mut only) = (<C::Diff as Semigroup>::Sum::default(), None);
+        let done = count(cursors, key, time, &mut sum, &mut only, fuel);
+        if let Some(val) = only.filter(|_| done && !C::Diff::sum_is_zero(&sum)) {
+            into.push((val, C::Diff::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise())));
+        }
+        return done;
     }
     let mut count = 0;
     walk.start(cursors, key, None);
@@ -166,21 +224,20 @@ fn count<'a, C: Cursor<'a>>(
     cursors: &mut [C],
     key: Ref<'_, C::Key>,
     time: &C::Time,
-    into: &mut Vec<(Ref<'a, C::Val>, C::Diff)>,
+    sum: &mut <C::Diff as Semigroup>::Sum,
+    only: &mut Option<Ref<'a, C::Val>>,
     fuel: &mut Fuel,
 ) -> bool {
-    let mut sum = <C::Diff as Semigroup>::Sum::default();
-    let (mut only, mut later, mut count) = (None, false, 0);
+    let (mut later, mut count) = (false, 0);
     for cursor in cursors {
-        cursor.seek_key(key);
-        if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
+        if !cursor.seek_key_exact(C::Key::reborrow(key)) {
             continue;
         }
         // A view may show the key and hide its val.
-        only = cursor.val().or(only);
+        *only = cursor.val().or(*only);
         cursor.for_each_time(|t, diff| {
             later |= !t.less_equal(time);
-            diff.add_to(&mut sum);
+            diff.add_to(sum);
             count += 1;
         });
         if later || count > LONG {
@@ -188,9 +245,5 @@ fn count<'a, C: Cursor<'a>>(
         }
     }
     fuel.spend(count);
-    let done = !later && count <= LONG;
-    if let Some(val) = only.filter(|_| done && !C::Diff::sum_is_zero(&sum)) {
-        into.push((val, C::Diff::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise())));
-    }
-    done
+    !later && count <= LONG
 }

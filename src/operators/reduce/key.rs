@@ -185,6 +185,23 @@ pub(crate) fn sort_by_val<V: Ord, R>(list: &mut [(V, R)]) {
     }
 }
 
+/// Makes vals that are there more than once, side by side, one: what a user's function made, once it is what there is.
+pub(crate) fn sum_up<V: Ord, R: Abelian>(list: &mut Vec<(V, R)>) {
+    if list.windows(2).all(|two| two[0].0 != two[1].0) {
+        return;
+    }
+    list.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            let mut sum = R::Sum::default();
+            kept.1.add_to(&mut sum);
+            later.1.add_to(&mut sum);
+            kept.1 = R::from_sum(sum).unwrap_or_else(|| DiffOverflow::raise());
+        }
+        same
+    });
+}
+
 /// How the output of one val changes.
 pub(crate) struct Change<R> {
     /// How many entries of what should be are of that val, and of what is.
@@ -380,5 +397,12 @@ mod tests {
         let new = vec![(1, Pair::new(0, 1), -i64::MAX + 5), (1, Pair::new(1, 0), -i64::MAX + 5)];
         life.round(new, &Antichain::from_elem(Pair::new(1, 1)), 100);
         assert_eq!(at(&life.stored, &Pair::new(0, 1)).first(), Some(&(1, 10)));
+    }
+
+    #[test]
+    fn vals_that_repeat_are_one() {
+        let mut list = vec![(1, 2i64), (1, -2), (2, 1), (3, 1), (3, 1), (3, 5)];
+        sum_up(&mut list);
+        assert_eq!(list, [(1, 0), (2, 1), (3, 7)]);
     }
 }

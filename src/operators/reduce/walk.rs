@@ -37,8 +37,7 @@ impl Walk {
     ) {
         self.active.clear();
         for (index, cursor) in cursors.iter_mut().enumerate() {
-            cursor.seek_key(key);
-            if cursor.key().is_none_or(|k| C::Key::reborrow(k) != C::Key::reborrow(key)) {
+            if !cursor.seek_key_exact(C::Key::reborrow(key)) {
                 continue;
             }
             if let Some(after) = after {

@@ -11,8 +11,8 @@
 use super::super::Ref;
 use super::super::compare::compare;
 use super::super::layers::{Layers, range};
-use super::output::{Input, Output};
-use crate::order::{Antichain, Semigroup, Timestamp, rep};
+use super::output::{Input, Output, folded};
+use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -37,9 +37,9 @@ pub(super) struct Many<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
 }
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Many<K, V, T, R> {
-    pub(super) fn new(inputs: Vec<Input<K, V, T, R>>, since: Antichain<T>) -> Self {
+    pub(super) fn new(inputs: Vec<Input<K, V, T, R>>) -> Self {
         let count = inputs.len();
-        let output = Output::new(&inputs, since);
+        let output = Output::new(&inputs);
         let flat = inputs.iter().all(|input| {
             let layers = &input.layers;
             layers.key_ends.uniform() == Some(1) && layers.val_ends.uniform() == Some(1)
@@ -93,19 +93,13 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Many<K, V, T, R> {
     /// comes, or a stretch has begun.
     fn work_flat(&mut self, fuel: &mut isize) {
         let Many { inputs, keys, order, output, .. } = self;
-        let Output { layers, since, .. } = output;
-        let single = since.as_single();
+        let layers = &mut output.layers;
         let mut heads: Vec<_> = order.iter().map(|side| inputs[*side].layers.keys.get(keys[*side])).collect();
         let mut stretch = 0;
         while *fuel > 0 && stretch < STRETCH && order.len() > 1 && compare::<K>(heads[0], heads[1]).is_lt() {
             let (side, key) = (order[0], heads[0]);
             let input = &inputs[side].layers;
-            let time = input.times.get(keys[side]);
-            let time = match (inputs[side].folds, single) {
-                (false, _) => time,
-                (true, Some(f)) => time.join(f),
-                (true, None) => rep(&time, since),
-            };
+            let time = folded(input.times.get(keys[side]), inputs[side].floor);
             push_one(layers, key, input, keys[side], time);
             keys[side] += 1;
             *fuel -= 1;

@@ -4,7 +4,7 @@
 use super::super::consolidate::consolidate_times;
 use super::super::layers::{Layers, OrdBatch, range};
 use super::super::{Batch, Ref};
-use crate::order::{Antichain, Semigroup, Timestamp, rep};
+use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, Sealer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,27 +12,33 @@ use std::sync::Arc;
 /// A batch that is merged.
 pub(super) struct Input<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     pub layers: Arc<Layers<K, V, T, R>>,
-    /// Whether some time of it may change.
-    pub folds: bool,
+    /// What its times are joined with, if some may change.
+    pub floor: Option<T>,
     /// The time that all of its updates fold to, if it is one and known without looking at each.
     pub common_time: Option<T>,
 }
 
+/// The representative of a time.
+#[inline]
+pub(super) fn folded<T: Timestamp>(time: T, floor: Option<T>) -> T {
+    floor.map_or(time, |floor| time.join(&floor))
+}
+
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Input<K, V, T, R> {
-    pub fn new(batch: &OrdBatch<K, V, T, R>, since: &Antichain<T>) -> Self {
-        // Where all times are beyond `since`, each is its own representative.
-        let folds = !since.is_empty() && !since.before_equal(batch.lower());
-        let constant = batch.layers().times.constant().map(|time| if folds { rep(&time, since) } else { time });
-        // All times that are not beyond `since` are joined with it.
+    /// `floor`: what times are joined with, if anybody reads.
+    pub fn new(batch: &OrdBatch<K, V, T, R>, floor: Option<T>) -> Self {
+        let floor = floor.filter(|floor| !batch.lower().elements().iter().all(|time| floor.less_equal(time)));
+        let constant = batch.layers().times.constant().map(|time| folded(time, floor));
+        // All times that are not beyond the floor are joined with it.
         let joined = || {
-            let (since, upper) = (since.as_single()?, batch.upper().as_single()?);
-            (folds && T::TOTAL && upper.less_equal(since)).then_some(*since)
+            let upper = batch.upper().as_single()?;
+            floor.filter(|floor| T::TOTAL && upper.less_equal(floor))
         };
-        Input { layers: batch.layers().clone(), folds, common_time: constant.or_else(joined) }
+        Input { layers: batch.layers().clone(), floor, common_time: constant.or_else(joined) }
     }
     /// Whether no updates of these vals can come together: none folds, or each val has one.
     fn copies_whole(&self, vals: &Range<usize>) -> bool {
-        !self.folds || self.layers.updates(vals.clone()).len() == vals.len()
+        self.floor.is_none() || self.layers.updates(vals.clone()).len() == vals.len()
     }
     /// The end of the stretch of keys from `low` on that ends at `end` at most and costs `fuel` at most, but for its first.
     pub fn fitting_keys(&self, low: usize, end: usize, fuel: usize) -> usize {
@@ -72,7 +78,6 @@ fn sealing_fuel(updates: usize) -> usize {
 /// The output of a merge.
 pub(super) struct Output<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     pub layers: Layers<K, V, T, R>,
-    pub since: Antichain<T>,
     /// The time that all updates fold to, if it is one and known.
     pub common_time: Option<T>,
     // Once all is merged.
@@ -82,11 +87,11 @@ pub(super) struct Output<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
     /// Room for all of `inputs`.
-    pub fn new(inputs: &[Input<K, V, T, R>], since: Antichain<T>) -> Self {
+    pub fn new(inputs: &[Input<K, V, T, R>]) -> Self {
         let mut layers = Layers::default();
         let all: Vec<_> = inputs.iter().map(|input| &*input.layers).collect();
-        layers.prepare_merge(&all, inputs.iter().any(|input| input.folds));
-        Output { layers, since, common_time: None, sealing: None, scratch: Vec::new() }
+        layers.prepare_merge(&all, inputs.iter().any(|input| input.floor.is_some()));
+        Output { layers, common_time: None, sealing: None, scratch: Vec::new() }
     }
     /// Copies keys that no other input has.
     pub fn copy_keys(&mut self, input: &Input<K, V, T, R>, keys: Range<usize>) {
@@ -119,9 +124,9 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
         self.layers.diffs.extend_from(&from.diffs, updates.start, updates.end);
         if let Some(time) = self.common_time {
             self.layers.times.push_many(time, updates.len());
-        } else if input.folds {
+        } else if input.floor.is_some() {
             for index in updates {
-                self.layers.times.push(rep(&from.times.get(index), &self.since));
+                self.layers.times.push(folded(from.times.get(index), input.floor));
             }
         } else {
             self.layers.times.extend_from(&from.times, updates.start, updates.end);
@@ -130,8 +135,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
     /// Gathers the updates of a val.
     pub fn fold(&mut self, input: &Input<K, V, T, R>, val: usize) {
         for index in range(&input.layers.val_ends, val) {
-            let time = input.layers.times.get(index);
-            let time = if input.folds { rep(&time, &self.since) } else { time };
+            let time = folded(input.layers.times.get(index), input.floor);
             self.scratch.push((time, input.layers.diffs.get(index)));
         }
     }

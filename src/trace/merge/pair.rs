@@ -5,7 +5,7 @@ use super::super::compare::compare;
 use super::super::layers::range;
 use super::output::{Input, Output};
 use super::woven::Plans;
-use crate::order::{Antichain, Semigroup, Timestamp};
+use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,12 +24,12 @@ pub(super) struct Pair<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
 }
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
-    pub(super) fn new(inputs: [Input<K, V, T, R>; 2], since: Antichain<T>) -> Self {
+    pub(super) fn new(inputs: [Input<K, V, T, R>; 2]) -> Self {
         let single = [0, 1].map(|side| {
             let layers = &inputs[side].layers;
             [&layers.key_ends, &layers.val_ends].map(|ends| ends.uniform() == Some(1))
         });
-        let mut output = Output::new(&inputs, since);
+        let mut output = Output::new(&inputs);
         output.common_time = inputs[0].common_time.filter(|time| inputs[1].common_time == Some(*time));
         Pair { inputs, single, keys: [0; 2], inside: None, plans: Plans::default(), output }
     }

@@ -12,9 +12,9 @@
 use super::super::compare::compare;
 use super::super::consolidate::consolidate_times;
 use super::super::layers::{Layers, range};
-use super::output::{Input, Output};
+use super::output::{Input, Output, folded};
 use super::pair::Pair;
-use crate::order::{Antichain, Semigroup, Timestamp, rep};
+use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{A, B, Column, Columnar, DROP, Offsets, Step, THIRD, having, taken, woven};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -98,11 +98,13 @@ pub(super) struct Plans<T: Timestamp, R: Semigroup> {
     diffs: Vec<R>,
     /// Of one val, not yet summed up.
     gathered: Vec<(T, R)>,
+    /// The times that the sides give, folded, those summed up aside, and what comes out of them.
+    folding: Vec<T>,
 }
 
 impl<T: Timestamp, R: Semigroup> Default for Plans<T, R> {
     fn default() -> Self {
-        Plans { rows: Rows::default(), times: Vec::new(), diffs: Vec::new(), gathered: Vec::new() }
+        Plans { rows: Rows::default(), times: Vec::new(), diffs: Vec::new(), gathered: Vec::new(), folding: Vec::new() }
     }
 }
 
@@ -136,7 +138,6 @@ impl<T: Timestamp, R: Semigroup> Plans<T, R> {
 /// What planning reads.
 struct Sides<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     inputs: &'a [Input<K, V, T, R>; 2],
-    since: &'a Antichain<T>,
     common_time: Option<T>,
     /// Whether each key of a side has one val, and each val one update.
     single: [[bool; 2]; 2],
@@ -153,8 +154,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
         if let Some(time) = self.common_time {
             return time;
         }
-        let time = self.layers(side).times.get(update);
-        if self.inputs[side].folds { rep(&time, self.since) } else { time }
+        folded(self.layers(side).times.get(update), self.inputs[side].floor)
     }
     #[inline]
     fn update(&self, side: usize, update: usize) -> (T, R) {
@@ -289,7 +289,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
 
     /// Expands the steps of vals to steps of updates. True if some val vanishes.
     fn plan_updates(&self, [mut i, mut j]: [usize; 2], plans: &mut Plans<T, R>) -> bool {
-        let folds = [0, 1].map(|side| self.common_time.is_some() || self.inputs[side].folds);
+        let folds = [0, 1].map(|side| self.common_time.is_some() || self.inputs[side].floor.is_some());
         let mut vanish = false;
         for at in 0..plans.rows.vals.len {
             let step = plans.rows.vals.values[at];
@@ -371,8 +371,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
         while *fuel > 0 && !(self.at_end(0) || self.at_end(1)) && !self.in_stretch() {
             let Pair { inputs, single, keys, plans, output, .. } = self;
             let most = MOST.min(*fuel as usize);
-            let Output { since, common_time, .. } = &*output;
-            let sides = Sides { inputs, since, common_time: *common_time, single: *single, keys: *keys };
+            let sides = Sides { inputs, common_time: output.common_time, single: *single, keys: *keys };
             sides.plan(most, plans);
             if plans.rows.keys.len == 0 {
                 break;
@@ -400,7 +399,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
     /// Weaves what was planned of the keys from `[i, j]` on.
     fn weave(&mut self, inputs: &[Input<K, V, T, R>; 2], [i, j]: [usize; 2], plans: &mut Plans<T, R>) {
-        let Plans { rows, times, diffs, .. } = plans;
+        let Plans { rows, times, diffs, folding, .. } = plans;
         let mut summed = R::Column::default();
         summed.push_values(diffs);
         let (out, [a, b]) = (&mut self.layers, [0, 1].map(|side| &*inputs[side].layers));
@@ -412,26 +411,31 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Output<K, V, T, R> {
         out.diffs.weave((&a.diffs, i), (&b.diffs, j), &summed, updates);
         if let Some(time) = self.common_time {
             out.times.push_many(time, woven(updates));
-        } else if inputs.iter().all(|input| !input.folds) {
+        } else if inputs.iter().all(|input| input.floor.is_none()) {
             let mut summed = T::Column::default();
             summed.push_values(times);
             out.times.weave((&a.times, i), (&b.times, j), &summed, updates);
         } else {
-            let mut next = [i, j, 0];
-            for step in updates {
-                let takes = [step & A, step >> 1 & 1, step >> 3 & 1].map(usize::from);
-                if step & DROP == 0 {
-                    let time = if takes[2] > 0 {
-                        times[next[2]]
-                    } else {
-                        let side = usize::from(takes[0] == 0);
-                        let time = inputs[side].layers.times.get(next[side]);
-                        if inputs[side].folds { rep(&time, &self.since) } else { time }
-                    };
-                    out.times.push(time);
-                }
-                (0..3).for_each(|source| next[source] += takes[source]);
+            folding.clear();
+            let mut starts = [0; 3];
+            for (side, (from, count)) in [i, j].into_iter().zip(<[usize; 2]>::from(taken(updates))).enumerate() {
+                let (column, floor) = (&inputs[side].layers.times, inputs[side].floor);
+                folding.extend((from..from + count).map(|index| folded(column.get(index), floor)));
+                starts[side + 1] = folding.len();
             }
+            folding.extend_from_slice(times);
+            let [mut at_a, mut at_b, mut at_sum] = starts;
+            for step in updates {
+                let one = if step & A == 0 { at_b } else { at_a };
+                let at = if step & THIRD == 0 { one } else { at_sum };
+                if step & DROP == 0 {
+                    folding.push(folding[at]);
+                }
+                at_a += usize::from(step & A);
+                at_b += usize::from(step >> 1 & 1);
+                at_sum += usize::from(step >> 3 & 1);
+            }
+            out.times.push_values(&folding[starts[2] + times.len()..]);
         }
         let ends = |ends: &mut Offsets, lengths: &mut Row<u64>, lists: &[Step]| match lengths.len {
             0 => ends.push_lists(woven(lists), 1),

@@ -71,6 +71,9 @@ impl<B: Batch> Batch for EnterBatch<B> {
     fn sum_keys(&self, keys: &[Ref<'_, B::Key>], most: usize, sums: &mut [<B::Diff as Semigroup>::Sum]) -> bool {
         self.inner.sum_keys(keys, most, sums)
     }
+    fn only_time(&self) -> Option<Self::Time> {
+        self.inner.only_time().map(|time| Product::new(time, 0))
+    }
     fn len(&self) -> usize {
         self.inner.len()
     }
