@@ -9,9 +9,9 @@
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
-//! its own output port; old output is read back, save where it is the
-//! function of one sum; a key that is not done is the next again, with the cursors of new batches still at it. `reduce/key`
-//! has the per-key algorithm.
+//! its own output port; old output is
+//! read back, save where it is the function of one sum (`direct`, `counts`); a key that is not done is the next again, with the
+//! cursors of new batches still at it. `reduce/key` has the per-key algorithm.
 #![forbid(unsafe_code)]
 
 mod counts;
@@ -34,12 +34,14 @@ use crate::trace::{
     Batch, Cursor, Delivery, OrdBatch, Ref, Trace, TraceHandle, batch_from_sorted, sort_and_consolidate,
 };
 use kpg_columnar::{Column, Columnar};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 impl<'s, Tr: Trace> Arranged<'s, Tr> {
     /// For each key that has vals: the vals (ascending, with how many there are of each, none zero) go to `f`, which
     /// pushes what the output is to hold for the key. Called anew at each time at which the input of the key may
-    /// differ; the change of the output is derived. `f` must give the same for the same input.
+    /// differ, and for keys without vals also for what was there before; the change of the output is derived. `f` must give
+    /// the same for the same input.
     ///
     /// A key without vals has no output, and `f` is not called. Diffs that overflow end the query with an error.
     pub fn reduce<V2: Columnar, R2: Abelian>(
@@ -241,13 +243,18 @@ where
                 Progress::Other => *by_counts = false,
             }
         }
-        let (stored, _) = self.stored.batches();
+        // Keys without vals seldom need it.
+        let stored = OnceCell::new();
+        let open_stored = || -> Vec<_> {
+            let batches = stored.get_or_init(|| self.stored.batches().0);
+            batches.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect()
+        };
+        let mut had = None;
         let mut new: Vec<_> = fresh.iter().map(Batch::cursor).collect();
         for (cursor, position) in new.iter_mut().zip(positions.iter()) {
             cursor.set_position(*position);
         }
         let mut old: Vec<_> = before.iter().chain(fresh.iter()).map(Batch::cursor).collect();
-        let mut had: Vec<_> = stored.iter().filter(|batch| !batch.is_empty()).map(Batch::cursor).collect();
         let mut direct = Direct::new(&mut self.spare);
         let done = loop {
             let next_due = (*due_next < due.len()).then(|| due.data.get(*due_next));
@@ -282,7 +289,8 @@ where
                             let before = &mut old[..before.len()];
                             direct.visit_sum(before, &mut new, (key, time), fuel, f, &mut emit)
                         } else {
-                            direct.visit(&mut old, &mut had, (key, time), fuel, f, &mut emit)
+                            let had = had.get_or_insert_with(open_stored);
+                            direct.visit(&mut old, had, (key, time), fuel, f, &mut emit)
                         }
                     }
                     Seeds::Many => false,
@@ -292,7 +300,8 @@ where
                 }
             }
             if self.key.is_open() {
-                let sources = Sources { new: &mut new, old: &mut old, had: &mut had, due: due_times };
+                let had = had.get_or_insert_with(open_stored);
+                let sources = Sources { new: &mut new, old: &mut old, had, due: due_times };
                 if !self.key.resume(sources, key, fuel, f, emit, pend) {
                     break false;
                 }
