@@ -9,9 +9,8 @@
 //! The limit is the join of (the upper of the last batch taken) and (the frontier at the input): times not beyond it are
 //! complete in the input trace. Invariants: the output batch seals to the limit; it holds capabilities at just the
 //! minimal pending times, and while a round is open at those of the batches taken; both traces' since is the frontier at
-//! its own output port; old output is
-//! read back, save where it is the function of one sum (`direct`, `counts`); a key that is not done is the next again, with the
-//! cursors of new batches still at it. `reduce/key` has the per-key algorithm.
+//! its own output port; old output is read back, save where it is the function of one sum (`direct`, `counts`); a key that
+//! is not done is the next again, with the cursors of new batches still at it. `reduce/key` has the per-key algorithm.
 #![forbid(unsafe_code)]
 
 mod counts;

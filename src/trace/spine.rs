@@ -289,16 +289,22 @@ impl<B: MergeBatch> Spine<B> {
             *budget = (*budget).min(0).saturating_add(fuel);
         }
         let mut changed = false;
+        // Whether another merge may be due than before.
+        let mut others = true;
         loop {
-            // No reader's since has passed what came last: its times cannot fold yet, and to merge them unfolded costs more,
-            // now and in the next merge.
-            self.open_merges(since, 1);
+            if others {
+                // No reader's since has passed what came last: its times cannot fold yet, and to merge them unfolded costs
+                // more, now and in the next merge.
+                self.open_merges(since, 1);
+            }
             self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
             let Some(index) = self.smallest(|class| self.budgets[class] > 0) else { return changed };
             let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
             let class = merging.class;
-            let mut left = self.budgets[class];
-            changed |= self.advance(index, &mut left);
+            let (mut left, entries) = (self.budgets[class], self.entries.len());
+            let finished = self.advance(index, &mut left);
+            others = finished || self.entries.len() != entries;
+            changed |= finished;
             self.budgets[class] = left;
         }
     }
@@ -309,7 +315,7 @@ impl<B: MergeBatch> Spine<B> {
         self.queued_through.pop_front();
         let weight = weight(&batch);
         self.admitted += weight as u64;
-        self.entries.push(Entry::Single(batch, self.admitted));
+        self.entries.push(Entry::single(batch, self.admitted));
         weight
     }
 
@@ -338,7 +344,7 @@ impl<B: MergeBatch> Spine<B> {
         }
         self.open_debt -= merging.merger.remaining();
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
-        let Merging { inputs, merger, class, born } = *merging;
+        let Merging { inputs, merger, class, born, .. } = *merging;
         match granted(|| merger.finish()) {
             Ok(merged) => {
                 self.denied.forgive(class);
@@ -347,7 +353,7 @@ impl<B: MergeBatch> Spine<B> {
                 if inputs.iter().filter(|batch| batch.len() > 0).count() > 1 {
                     self.totals.written += merged.len() as u64;
                 }
-                self.entries.insert(index, Entry::Single(merged, self.admitted));
+                self.entries.insert(index, Entry::single(merged, self.admitted));
                 true
             }
             Err(refusal) => {
@@ -362,13 +368,13 @@ impl<B: MergeBatch> Spine<B> {
     /// Drops the output of the merge at `index`, whose debt has been taken off; its inputs stand again. Its class.
     fn undo(&mut self, index: usize) -> usize {
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("a merge in progress") };
-        let Merging { inputs, merger, class, born } = *merging;
+        let Merging { inputs, merger, class, born, .. } = *merging;
         drop(merger);
         self.stand(inputs, born, index);
         class
     }
     fn stand(&mut self, inputs: Vec<B>, born: Vec<u64>, index: usize) {
-        let singles = inputs.into_iter().zip(born).map(|(batch, born)| Entry::Single(batch, born));
+        let singles = inputs.into_iter().zip(born).map(|(batch, born)| Entry::single(batch, born));
         self.entries.splice(index..index, singles);
     }
 
@@ -376,6 +382,7 @@ impl<B: MergeBatch> Spine<B> {
     fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>, fresh: usize) {
         while let Some((due, class)) = self.due(fresh) {
             let (inputs, born): (Vec<B>, Vec<u64>) = self.entries[due.clone()].iter().filter_map(single).unzip();
+            let weight = self.entries[due.clone()].iter().map(Entry::weight).sum();
             let since = since();
             let merger = match granted(|| B::begin_merge(&inputs, &since)) {
                 Ok(merger) => merger,
@@ -386,7 +393,7 @@ impl<B: MergeBatch> Spine<B> {
                 }
             };
             self.open_debt += merger.remaining();
-            let merging = Entry::Merging(Box::new(Merging { inputs, merger, class, born }));
+            let merging = Entry::Merging(Box::new(Merging { inputs, merger, class, born, weight }));
             self.entries.splice(due, [merging]);
         }
     }
@@ -409,9 +416,9 @@ impl<B: MergeBatch> Spine<B> {
             raise(newer, self.policy.class(entries[index + 1].weight()) + 1);
             let run = entries[index..].iter().take(fan_out).map_while(single_weight);
             let (count, total) = run.fold((0, 0), |(count, total), weight| (count + 1, total + weight));
-            let (2.., Entry::Single(first, born)) = (count, &entries[index]) else { continue };
-            let stale = self.admitted - born >= (fan_out * total) as u64;
-            let due = count == fan_out && self.policy.class(weight(first)) < newer[0];
+            let (2.., Entry::Single(first)) = (count, &entries[index]) else { continue };
+            let stale = self.admitted - first.born >= (fan_out * total) as u64;
+            let due = count == fan_out && self.policy.class(first.weight) < newer[0];
             let class = self.policy.class(total);
             if (due || stale)
                 && !busy[class]

@@ -4,9 +4,16 @@
 use super::super::merge::MergeBatch;
 
 pub(super) enum Entry<B: MergeBatch> {
-    /// With the weight that had been admitted when it was made.
-    Single(B, u64),
+    Single(Single<B>),
     Merging(Box<Merging<B>>),
+}
+
+pub(super) struct Single<B> {
+    pub batch: B,
+    /// The weight that had been admitted when it was made.
+    pub born: u64,
+    /// Its own, which is asked for at each insertion.
+    pub weight: usize,
 }
 
 pub(super) struct Merging<B: MergeBatch> {
@@ -15,17 +22,25 @@ pub(super) struct Merging<B: MergeBatch> {
     pub class: usize,
     // When its inputs were made, for when it is undone.
     pub born: Vec<u64>,
+    pub weight: usize,
 }
 
 impl<B: MergeBatch> Entry<B> {
+    pub fn single(batch: B, born: u64) -> Self {
+        let weight = weight(&batch);
+        Entry::Single(Single { batch, born, weight })
+    }
     pub fn batches(&self) -> impl Iterator<Item = &B> {
         match self {
-            Entry::Single(batch, _) => std::slice::from_ref(batch).iter(),
+            Entry::Single(single) => std::slice::from_ref(&single.batch).iter(),
             Entry::Merging(merging) => merging.inputs.iter(),
         }
     }
     pub fn weight(&self) -> usize {
-        self.batches().map(weight).sum()
+        match self {
+            Entry::Single(single) => single.weight,
+            Entry::Merging(merging) => merging.weight,
+        }
     }
 }
 
@@ -36,13 +51,13 @@ pub(super) fn weight<B: MergeBatch>(batch: &B) -> usize {
 
 pub(super) fn single<B: MergeBatch>(entry: &Entry<B>) -> Option<(B, u64)> {
     match entry {
-        Entry::Single(batch, born) => Some((batch.clone(), *born)),
+        Entry::Single(single) => Some((single.batch.clone(), single.born)),
         Entry::Merging(_) => None,
     }
 }
 pub(super) fn single_weight<B: MergeBatch>(entry: &Entry<B>) -> Option<usize> {
     match entry {
-        Entry::Single(batch, _) => Some(weight(batch)),
+        Entry::Single(single) => Some(single.weight),
         Entry::Merging(_) => None,
     }
 }
