@@ -200,8 +200,12 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
                 self.append_line(*base, 0, indices.len());
             }
             encoding => {
-                let out = self.encoding.plain_mut(indices.len());
-                extend_with(out, indices.len(), |i| encoding.get(indices[i] as usize));
+                let mut block = [T::from_key(0); BLOCK];
+                for indices in indices.chunks(BLOCK) {
+                    let values = &mut block[..indices.len()];
+                    values.iter_mut().zip(indices).for_each(|(slot, index)| *slot = encoding.get(*index as usize));
+                    self.encoding.push_all(values);
+                }
             }
         }
     }

@@ -29,6 +29,9 @@ const CHUNK: usize = 1024;
 /// Updates that wait in an input before `insert` waits, unless configured.
 pub(crate) const CAPACITY: usize = 1 << 20;
 
+/// So many chunks of a thread that owns a worker wait for that; then the others get their share.
+const NEAR: usize = 16;
+
 /// What part of a query's cap the queue of one of its inputs may take up, so that who puts in too fast waits, rather than
 /// leave the workers without memory for what they have taken.
 const QUEUE_SHARE: usize = 4;
@@ -76,12 +79,15 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
         }
         to != Some(at) && !self.times().any(|time| time.less_equal(&at))
     }
-    /// Queues a chunk; gives for which worker.
-    fn queue(&mut self, chunk: Updates<D, T, R>) -> usize {
+    /// Queues a chunk; gives for which worker: for the one that this thread owns, if that has not many, so that what it
+    /// wrote is read by the same core.
+    fn queue(&mut self, chunk: Updates<D, T, R>, own: Option<usize>) -> usize {
         self.queued += chunk.len();
         self.queued_bytes += chunk.bytes();
-        let worker = self.turn;
-        self.turn = (worker + 1) % self.queues.len();
+        let worker = own.filter(|own| self.queues[*own].len() < NEAR).unwrap_or_else(|| {
+            self.turn = (self.turn + 1) % self.queues.len();
+            self.turn
+        });
         self.queues[worker].push(chunk);
         worker
     }
@@ -392,6 +398,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         }
         let core = self.core.clone();
         let (session, follows, query) = (self.session, self.follows, &core.query);
+        let own = waiting::own_index(&core.mailboxes);
         let mut chunk = Some(core.on_account(&self.buffer, deadline)?);
         let most = query.all.cap_bytes().map(|cap| cap / QUEUE_SHARE);
         let worker = waiting::wait(&query.clock, &core.state, deadline, ROOM, |state| {
@@ -404,7 +411,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             }
             let chunk = chunk.take().expect("it is queued once");
             let chunk = if follows { moved_up(chunk, &state.time(session)) } else { chunk };
-            Some(Ok(state.queue(chunk)))
+            Some(Ok(state.queue(chunk, own)))
         })?;
         self.buffer.clear();
         self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node);
@@ -621,7 +628,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
             if self.follows {
                 chunk = moved_up(chunk, &state.time(self.session));
             }
-            worker = Some(state.queue(chunk));
+            worker = Some(state.queue(chunk, waiting::own_index(&self.core.mailboxes)));
         }
         let moved = state.set(self.session, None);
         drop(state);

@@ -5,27 +5,46 @@
 #![forbid(unsafe_code)]
 
 use super::error::Error;
-use crate::runtime::{Clock, Worker};
+use crate::runtime::{Clock, Mailbox, Worker};
 use crate::sync::Monitor;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A worker that this thread owns, and which of its engine's it is, which can be told while it steps.
+struct Owned {
+    worker: Weak<RefCell<Worker>>,
+    index: usize,
+    mailboxes: Arc<[Arc<Mailbox>]>,
+}
+
 thread_local! {
-    static OWNED: RefCell<Vec<Weak<RefCell<Worker>>>> = const { RefCell::new(Vec::new()) };
+    static OWNED: RefCell<Vec<Owned>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Registers a worker as owned by this thread.
 pub(crate) fn own(worker: &Rc<RefCell<Worker>>) {
     OWNED.with(|owned| {
         let mut owned = owned.borrow_mut();
-        owned.retain(|worker| worker.strong_count() > 0);
-        owned.push(Rc::downgrade(worker));
+        owned.retain(|owned| owned.worker.strong_count() > 0);
+        let (index, mailboxes) = (worker.borrow().index(), worker.borrow().mailboxes().clone());
+        owned.push(Owned { worker: Rc::downgrade(worker), index, mailboxes });
     });
 }
 
 fn owned() -> Vec<Rc<RefCell<Worker>>> {
-    OWNED.with(|owned| owned.borrow().iter().filter_map(Weak::upgrade).collect())
+    OWNED.with(|owned| owned.borrow().iter().filter_map(|owned| owned.worker.upgrade()).collect())
+}
+
+/// The number of this thread's worker of the engine that has these mailboxes, if it owns just one.
+pub(crate) fn own_index(mailboxes: &Arc<[Arc<Mailbox>]>) -> Option<usize> {
+    OWNED.with(|owned| {
+        let owned = owned.borrow();
+        let mut here = owned.iter().filter(|owned| Arc::ptr_eq(&owned.mailboxes, mailboxes));
+        let first = here.next()?;
+        here.next().is_none().then_some(first.index)
+    })
 }
 
 /// What this thread may do while it waits.

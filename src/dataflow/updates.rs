@@ -54,6 +54,12 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Updates<D, T, R> {
         self.times.extend_from(&other.times, lower, upper);
         self.diffs.extend_from(&other.diffs, lower, upper);
     }
+    /// Appends `other[index]` for each index, column by column.
+    pub fn gather(&mut self, other: &Self, indices: &[u32]) {
+        self.data.gather(&other.data, indices);
+        self.times.gather(&other.times, indices);
+        self.diffs.gather(&other.diffs, indices);
+    }
     /// Removes all updates; the block of the data stays. Times and diffs are often all the same, which takes no block, as
     /// long as there is none.
     pub fn clear(&mut self) {

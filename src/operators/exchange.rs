@@ -16,23 +16,31 @@ pub(crate) fn exchanged<'s, T: Timestamp, D: Columnar, R: Semigroup>(
     hash: impl Fn(D::Ref<'_>) -> u64 + 'static,
 ) -> InputPort<T, Chunk<D, T, R>> {
     let peers = builder.scope.peers();
-    let mut parts: Vec<Updates<D, T, R>> = (0..peers).map(|_| Updates::default()).collect();
+    // Where the updates of each shard stand in a message.
+    let mut routes: Vec<Vec<u32>> = vec![Vec::new(); peers];
     builder.input_routed(
         stream,
         move |chunk: Chunk<D, T, R>, send: &mut dyn FnMut(usize, Updates<D, T, R>)| {
-            // A little more than an equal share: to grow costs more than what is too much for the moment.
-            let share = chunk.len() / peers + chunk.len() / 8;
-            parts.iter_mut().for_each(|part| part.data.reserve(share));
-            for (data, time, diff) in chunk.iter() {
-                let shard = (hash(data) % peers as u64) as usize;
-                parts[shard].push(data, time, diff);
+            routes.iter_mut().for_each(Vec::clear);
+            for index in 0..chunk.len() {
+                let shard = shard(hash(chunk.data.get(index)), peers);
+                routes[shard].push(u32::try_from(index).expect("a message has fewer updates"));
             }
-            for (shard, part) in parts.iter_mut().enumerate() {
-                if !part.is_empty() {
-                    send(shard, std::mem::take(part));
+            for (shard, route) in routes.iter().enumerate() {
+                if !route.is_empty() {
+                    let mut part = Updates::default();
+                    part.gather(&chunk, route);
+                    send(shard, part);
                 }
             }
         },
         Rc::new,
     )
+}
+
+/// The remainder, which for a power of two takes no division.
+#[inline]
+fn shard(hash: u64, peers: usize) -> usize {
+    let peers = peers as u64;
+    (if peers.is_power_of_two() { hash & (peers - 1) } else { hash % peers }) as usize
 }

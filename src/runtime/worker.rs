@@ -261,6 +261,11 @@ impl Worker {
         self.local.index
     }
 
+    /// How the workers of its engine are reached.
+    pub fn mailboxes(&self) -> &Arc<[Arc<Mailbox>]> {
+        &self.local.mailboxes
+    }
+
     /// The schedule of its simulation, if it has one.
     pub fn schedule(&self) -> Option<&Rc<RefCell<Schedule>>> {
         self.schedule.as_ref()
