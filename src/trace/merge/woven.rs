@@ -167,8 +167,13 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Sides<'_, K, V, T, R>
         let [i, j] = self.keys;
         plans.clear();
         let Rows { keys, vals, .. } = &mut plans.rows;
-        let steps = &mut keys.values[..STEPS.min(most.div_ceil(2))];
+        let steps = &mut keys.values[..STEPS.min(most)];
         keys.len = a.keys.plan(i..a.keys.len(), &b.keys, j..b.keys.len(), steps);
+        let (from_a, from_b) = taken(keys.get());
+        if from_a + from_b > most {
+            // Keys that both sides have take two updates at least.
+            keys.len = keys.len.min(most.div_ceil(2));
+        }
         let [one_val, one_update] = [0, 1].map(|layer| self.single[0][layer] && self.single[1][layer]);
         let has_no_val = const { size_of::<V>() == 0 };
         if one_val && one_update && (has_no_val || !keys.get().contains(&(A | B))) {
