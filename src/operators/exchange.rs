@@ -44,3 +44,17 @@ fn shard(hash: u64, peers: usize) -> usize {
     let peers = peers as u64;
     (if peers.is_power_of_two() { hash & (peers - 1) } else { hash % peers }) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::shard;
+
+    #[test]
+    fn a_shard_is_the_remainder() {
+        for peers in 1..20 {
+            for hash in (0..100).chain([u64::MAX, u64::MAX - 1, 1 << 63]) {
+                assert_eq!(shard(hash, peers) as u64, hash % peers as u64);
+            }
+        }
+    }
+}

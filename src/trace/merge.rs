@@ -94,6 +94,11 @@ enum Work<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> {
     Many(Box<Many<K, V, T, R>>),
 }
 
+/// What times are joined with for readers from `since` on, if there are any.
+fn floor<T: Timestamp>(since: &Antichain<T>) -> Option<T> {
+    since.elements().iter().copied().reduce(|a, b| a.meet(&b))
+}
+
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBatch<K, V, T, R> {
     type Merger = Merger<K, V, T, R>;
 
@@ -103,7 +108,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> MergeBatch for OrdBat
             assert!(two[0].upper() == two[1].lower(), "{:?} and {:?} are not adjacent", two[0], two[1]);
         }
         let full = || inputs.iter().filter(|batch| !batch.is_empty());
-        let floor = since.elements().iter().copied().reduce(|a, b| a.meet(&b));
+        let floor = floor(since);
         let input = |batch: &Self| Input::new(batch, floor);
         let mut firsts = full();
         let work = match [firsts.next(), firsts.next(), firsts.next()] {

@@ -177,3 +177,86 @@ impl<K: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Counts<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Builder, OrdBatch};
+
+    type Stored = OrdBatch<u64, (), u64, i64>;
+    type Change = (u64, i64, u64, i64);
+
+    /// Of each key: its updates, by time.
+    fn batch(keys: impl IntoIterator<Item = (u64, Vec<(u64, i64)>)>) -> Stored {
+        let mut builder = Builder::new();
+        for (key, updates) in keys {
+            updates.into_iter().for_each(|(time, diff)| builder.update(time, diff));
+            builder.val(());
+            builder.key(key);
+        }
+        builder.finish(Antichain::from_elem(0), Antichain::new())
+    }
+
+    /// How far one call comes from `position` on, with so much fuel, and what it emits for a count.
+    fn work(
+        before: &[Stored],
+        fresh: &Stored,
+        position: &mut usize,
+        limit: u64,
+        fuel: isize,
+    ) -> (Progress, Vec<Change>) {
+        let mut changes = Vec::new();
+        let progress = Counts::new().work(
+            (std::slice::from_ref(fresh), std::slice::from_mut(position)),
+            before,
+            &Antichain::from_elem(limit),
+            &mut Fuel(fuel),
+            &|_, vals, output| output.push((vals[0].1, 1i64)),
+            |key, count: &i64, time, diff| changes.push((key, *count, time, diff)),
+        );
+        (progress, changes)
+    }
+
+    #[test]
+    fn the_output_follows_the_sum_from_time_to_time() {
+        let before = [batch([(1, vec![(0, 2)]), (2, vec![(0, 1)])]), batch([(1, vec![(3, 1)])])];
+        let fresh = batch([(1, vec![(5, -1), (7, -2)]), (2, vec![(5, 0)]), (3, vec![(6, 4)])]);
+        let (progress, changes) = work(&before, &fresh, &mut 0, 10, 1_000);
+        assert!(matches!(progress, Progress::Done));
+        assert_eq!(changes, [(1, 2, 5, 1), (1, 3, 5, -1), (1, 2, 7, -1), (3, 4, 6, 1)]);
+    }
+
+    #[test]
+    fn a_key_beyond_the_limit_is_left_to_others() {
+        let fresh = batch([(1, vec![(5, 1)]), (2, vec![(5, 1), (10, 1)]), (3, vec![(5, 1)])]);
+        let mut position = 0;
+        let (progress, changes) = work(&[], &fresh, &mut position, 10, 1_000);
+        assert!(matches!(progress, Progress::Other));
+        assert_eq!((position, changes), (1, vec![(1, 1, 5, 1)]), "those before it are done, and it is the next");
+    }
+
+    #[test]
+    fn many_keys_are_done_once_each_whatever_the_fuel() {
+        let keys = 3 * GROUP as u64;
+        let before = [batch((0..keys).step_by(2).map(|key| (key, vec![(0, 1)])))];
+        let fresh = batch((0..keys).map(|key| (key, vec![(5, 1)])));
+        let expected: Vec<Change> = (0..keys)
+            .flat_map(|key| if key % 2 == 0 { vec![(key, 1, 5, -1), (key, 2, 5, 1)] } else { vec![(key, 1, 5, 1)] })
+            .collect();
+        for fuel in [1, 100, 1 << 20] {
+            let (mut position, mut all, mut calls) = (0, Vec::new(), 0);
+            loop {
+                let (progress, changes) = work(&before, &fresh, &mut position, 10, fuel);
+                all.extend(changes);
+                calls += 1;
+                match progress {
+                    Progress::Done => break,
+                    Progress::Spent => {}
+                    Progress::Other => panic!("there is none"),
+                }
+            }
+            assert_eq!(all, expected);
+            assert!(fuel > 100 || calls > 20, "{calls} calls with {fuel} each");
+        }
+    }
+}

@@ -328,3 +328,26 @@ fn large_batches_of_every_shape() {
         }
     }
 }
+
+/// The rounds of a loop stay apart for what may change at a later outer time: nothing folds, so nothing is looked at again.
+#[test]
+fn what_cannot_fold_is_copied_as_it_lies() {
+    let mut updates = Updates::<(u64, ()), Time, i64>::default();
+    (0..10u64).for_each(|key| updates.push((key, ()), Pair::new(0, 3), 1i64));
+    let batch: OrdBatch<u64, (), Time, i64> =
+        batch_from_sorted(updates, Antichain::from_elem(Pair::new(0, 3)), Antichain::new());
+    let floors = |since: &[(u64, u64)]| {
+        let since: Antichain<Time> = since.iter().map(|(a, b)| Pair::new(*a, *b)).collect();
+        let input = Input::new(&batch, floor(&since));
+        (input.floor.is_some(), input.common_time)
+    };
+    let time = Pair::new;
+    assert_eq!(floors(&[(0, 7), (1, 0)]), (false, Some(time(0, 3))), "their meet is before all there is");
+    assert_eq!(floors(&[(0, 7), (1, 5)]), (true, Some(time(0, 5))));
+    assert_eq!(floors(&[(2, 1)]), (true, Some(time(2, 3))));
+    assert_eq!(floors(&[]), (false, Some(time(0, 3))), "nobody reads");
+    for since in [&[(0, 7), (1, 5)][..], &[(2, 1)], &[(0, 7), (1, 0)]] {
+        let since: Antichain<Time> = since.iter().map(|(a, b)| Pair::new(*a, *b)).collect();
+        times().for_each(|time| assert_eq!(output::folded(time, floor(&since)), rep(&time, &since)));
+    }
+}
