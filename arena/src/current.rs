@@ -90,12 +90,18 @@ pub(crate) fn lend_tag<O>(tag: &Tag, f: impl FnOnce() -> O) -> O {
     }
     impl Drop for Restore {
         fn drop(&mut self) {
-            let (here, lent) = CURRENT.with(|current| {
-                current.tags_entered.set(current.tags_entered.get() - 1);
-                (current.tag.replace(self.tag), current.lent.replace(self.lent))
+            let (here, before) = CURRENT.with(|current| {
+                let left = current.tags_entered.get() - 1;
+                current.tags_entered.set(left);
+                // As in `leave_tag`: what was before has been left meanwhile, if nothing else is entered.
+                let (tag, lent) = if left > 0 { (self.tag, self.lent) } else { (ptr::null_mut(), false) };
+                let here = (current.tag.replace(tag), current.lent.replace(lent));
+                (here, (if left > 0 { ptr::null_mut() } else { self.tag }, self.lent))
             });
-            // SAFETY: what is not lent was leaked in `swap_tag`, and has just been taken out of the cell.
-            drop(ptr::NonNull::new(here).filter(|_| !lent).map(|here| unsafe { Tag::from_raw(here) }));
+            for (tag, lent) in [here, before] {
+                // SAFETY: what is not lent was leaked in `swap_tag`, and is in no cell any more.
+                drop(ptr::NonNull::new(tag).filter(|_| !lent).map(|tag| unsafe { Tag::from_raw(tag) }));
+            }
         }
     }
     let _restore = CURRENT.with(|current| {

@@ -8,15 +8,16 @@ use super::error::Error;
 use crate::runtime::{Clock, Mailbox, Worker};
 use crate::sync::Monitor;
 use std::cell::RefCell;
+use std::ptr;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::{self, Arc};
 use std::time::{Duration, Instant};
 
 /// A worker that this thread owns, and which of its engine's it is, which can be told while it steps.
 struct Owned {
     worker: Weak<RefCell<Worker>>,
     index: usize,
-    mailboxes: Arc<[Arc<Mailbox>]>,
+    mailboxes: sync::Weak<[Arc<Mailbox>]>,
 }
 
 thread_local! {
@@ -28,7 +29,7 @@ pub(crate) fn own(worker: &Rc<RefCell<Worker>>) {
     OWNED.with(|owned| {
         let mut owned = owned.borrow_mut();
         owned.retain(|owned| owned.worker.strong_count() > 0);
-        let (index, mailboxes) = (worker.borrow().index(), worker.borrow().mailboxes().clone());
+        let (index, mailboxes) = (worker.borrow().index(), Arc::downgrade(worker.borrow().mailboxes()));
         owned.push(Owned { worker: Rc::downgrade(worker), index, mailboxes });
     });
 }
@@ -41,7 +42,7 @@ fn owned() -> Vec<Rc<RefCell<Worker>>> {
 pub(crate) fn own_index(mailboxes: &Arc<[Arc<Mailbox>]>) -> Option<usize> {
     OWNED.with(|owned| {
         let owned = owned.borrow();
-        let mut here = owned.iter().filter(|owned| Arc::ptr_eq(&owned.mailboxes, mailboxes));
+        let mut here = owned.iter().filter(|owned| ptr::addr_eq(owned.mailboxes.as_ptr(), Arc::as_ptr(mailboxes)));
         let first = here.next()?;
         here.next().is_none().then_some(first.index)
     })

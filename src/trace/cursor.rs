@@ -67,6 +67,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
         let found = match here(self.at) {
             Some(Ordering::Less) => {
                 self.go_to(self.layers.seek_key(self.key + 1, K::reborrow(key)));
+                self.vals = 0..0;
                 here(self.at) == Some(Ordering::Equal)
             }
             order => order == Some(Ordering::Equal),
@@ -105,7 +106,7 @@ impl<'a, K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Cursor<'a> for La
     }
     #[inline]
     fn val_position(&self) -> usize {
-        if self.at.is_some() { self.vals.start - range(&self.layers.key_ends, self.key).start } else { 0 }
+        if self.at.is_some() { self.vals.start.saturating_sub(range(&self.layers.key_ends, self.key).start) } else { 0 }
     }
     fn resume(&mut self, position: usize, val_position: usize) {
         self.go_to(position.min(self.layers.keys.len()));
