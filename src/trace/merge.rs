@@ -6,9 +6,10 @@
 //! ```
 //! Times become `rep(time, since)`: what no reader can tell apart becomes one. The order of times is that of their coordinates,
 //! where meets and joins distribute; so that is the join of `time` and the floor, the meet of `since`, and no time changes in
-//! a batch whose lower bound is beyond the floor (in a loop most are, whose rounds must stay apart for what may change later).
-//! A stretch is copied as it lies where no time changes, and all but its times where each val has one update. Then the output is sealed. One unit of fuel is
-//! about one update; a call goes beyond its fuel by no more than the updates of one (key, val).
+//! a batch whose lower bound is beyond the floor (in a loop most are, whose rounds must stay apart for what may change
+//! later). A stretch is copied as it lies where no time changes, and all but its times where each val has one update. Then
+//! the output is sealed. One unit of fuel is about one update; a call goes beyond its fuel by no more than the updates of one
+//! (key, val).
 //!
 //! In the order of reading: `output` (what any merge writes), `pair` and `woven` (two inputs, nearly all there are), `many`.
 //! Before: `spine`. Next stop: `layers`.
