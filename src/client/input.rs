@@ -70,14 +70,14 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
         self.times().collect()
     }
     /// Gives a session another time, or ends it: whether the frontier moved, of which all workers have to hear. It did
-    /// if nobody else held what this session held.
+    /// if nobody holds any more what this session held.
     fn set(&mut self, session: usize, to: Option<T>) -> bool {
         let at = self.time(session);
         match to {
             Some(time) => self.sessions[session].as_mut().expect("a live session's number").time = Some(time),
             None => self.sessions[session] = None,
         }
-        to != Some(at) && !self.times().any(|time| time.less_equal(&at))
+        !self.times().any(|time| time.less_equal(&at))
     }
     /// Queues a chunk; gives for which worker: for the one that this thread owns, if that has not many, so that what it
     /// wrote is read by the same core.
