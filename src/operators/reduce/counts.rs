@@ -7,7 +7,7 @@
 //! round then.
 #![forbid(unsafe_code)]
 
-use super::key::{next_change, sort_by_val, sum_up};
+use super::key::{for_each_change, sort_by_val, sum_up};
 use super::walk::recycled;
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, Antichain, DiffOverflow, Semigroup, Timestamp};
@@ -165,14 +165,7 @@ impl<K: Columnar, T: Timestamp, R: Semigroup, V2: Columnar, R2: Abelian> Counts<
             diff.add_to(&mut sum);
             output(&sum, &mut self.should);
             sum_up(&mut self.had);
-            let (mut new, mut had) = (&self.should[..], &self.had[..]);
-            while let Some(change) = next_change(new, had, V2::cmp) {
-                if let Some(diff) = change.diff {
-                    let val = if change.new > 0 { &new[0].0 } else { &had[0].0 };
-                    emit(K::reborrow(key), val, time, diff);
-                }
-                (new, had) = (&new[change.new..], &had[change.old..]);
-            }
+            for_each_change(&self.should, &self.had, |val, diff| emit(K::reborrow(key), val, time, diff));
             std::mem::swap(&mut self.had, &mut self.should);
         }
     }

@@ -11,7 +11,7 @@
 #![forbid(unsafe_code)]
 
 use super::history::Edits;
-use super::key::{next_change, sort_by_val, sum_up};
+use super::key::{for_each_change, next_change, sort_by_val, sum_up};
 use super::walk::{Walk, recycled};
 use crate::dataflow::Fuel;
 use crate::order::{Abelian, DiffOverflow, PartialOrder, Semigroup};
@@ -167,14 +167,7 @@ impl<'s, 'a, 'b, V: Columnar, R: Semigroup, V2: Columnar, R2: Abelian> Direct<'s
         }
         output(&only, &sum, should);
         fuel.spend(should.len() + was.len());
-        let (mut new, mut had) = (&should[..], &was[..]);
-        while let Some(change) = next_change(new, had, V2::cmp) {
-            if let Some(diff) = change.diff {
-                let val = if change.new > 0 { &new[0].0 } else { &had[0].0 };
-                emit(val.borrow(), time, diff);
-            }
-            (new, had) = (&new[change.new..], &had[change.old..]);
-        }
+        for_each_change(should, was, |val, diff| emit(val.borrow(), time, diff));
         true
     }
 }

@@ -202,6 +202,17 @@ pub(crate) fn sum_up<V: Ord, R: Abelian>(list: &mut Vec<(V, R)>) {
     });
 }
 
+/// Gives the changes from one list of vals to another: `new` may have a val more than once, `old` has not; both are sorted.
+pub(crate) fn for_each_change<V: Ord, R: Abelian>(new: &[(V, R)], old: &[(V, R)], mut emit: impl FnMut(&V, R)) {
+    let (mut new, mut old) = (new, old);
+    while let Some(change) = next_change(new, old, V::cmp) {
+        if let Some(diff) = change.diff {
+            emit(if change.new > 0 { &new[0].0 } else { &old[0].0 }, diff);
+        }
+        (new, old) = (&new[change.new..], &old[change.old..]);
+    }
+}
+
 /// How the output of one val changes.
 pub(crate) struct Change<R> {
     /// How many entries of what should be are of that val, and of what is.
