@@ -333,6 +333,18 @@ fn the_latest_batch_waits_for_the_next() {
     assert!(spine.batches().all(|batch| (0..batch.len()).all(|index| batch.layers().times.get(index) == 2)));
 }
 
+/// A merge that ends may make the next one due, which is begun at the same insertion while there is fuel.
+#[test]
+fn merges_cascade_within_an_insertion() {
+    let (mut key, free) = (0, Antichain::new());
+    let mut spine = Spine::<B>::new(MergePolicy::eager(), start());
+    let sizes = [40, 20, 10, 10, 1];
+    for (time, size) in (0..).zip(sizes) {
+        spine.insert(batch(&mut key, size, time), &free, &mut || Antichain::from_elem(time));
+    }
+    assert_eq!(spine.batches().map(|batch| batch.len()).collect::<Vec<_>>(), [80, 1]);
+}
+
 #[test]
 fn the_debt_is_kept_and_not_counted_anew() {
     let mut spine = Spine::<B>::new(MergePolicy::lazy(), start());
