@@ -1,6 +1,7 @@
 //! A column of booleans: a bitmap, or nothing when all are the same.
 //!
 //! Bit `i % 64` of word `i / 64` is value `i`; bits past the length are zero.
+use crate::frame::{Fields, Frame};
 use crate::hash::mix;
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
@@ -144,6 +145,20 @@ impl Column for Bools {
             }
             true
         })
+    }
+    fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+        let (first, last) = (u64::from(self.get(lower)), u64::from(self.get(upper - 1)));
+        let all = if self.constant.is_some() { (first, last) } else { (0, 1) };
+        frame.push(all.0, all.1)
+    }
+    fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+        let field = fields.next().expect("a field of the frame");
+        words.iter_mut().zip(lower..).for_each(|(word, index)| *word |= field.code(u64::from(self.get(index))));
+    }
+    fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+        let field = fields.next().expect("a field of the frame");
+        let value = |word: u64| if field.bits() > 0 { field.delta(word) != 0 } else { field.least != 0 };
+        words.iter().for_each(|word| self.push(value(*word)));
     }
     fn bytes(&self) -> usize {
         self.words.capacity() * 8

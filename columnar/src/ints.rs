@@ -4,6 +4,7 @@
 use crate::choice::{Choice, shrink_in};
 use crate::encoding::{Encoding, EncodingKind, extend_with};
 use crate::float::{F32, F64};
+use crate::frame::{Fields, Frame};
 use crate::hash::hash_bytes;
 use crate::int::Int;
 use crate::seal::Sealer;
@@ -188,6 +189,16 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
     }
     fn pack(&self, lower: usize, upper: usize, room: u32, keys: &mut [u64]) -> Packed {
         self.encoding.pack(lower, upper, room, keys)
+    }
+    fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+        let (least, greatest) = self.encoding.range(lower, upper);
+        frame.push(least, greatest)
+    }
+    fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+        self.encoding.encode(lower, fields.next().expect("a field of the frame"), words);
+    }
+    fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+        self.encoding.push_codes(fields.next().expect("a field of the frame"), words);
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         match &other.encoding {

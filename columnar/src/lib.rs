@@ -22,7 +22,8 @@
 //! | `opaque` | [`Opaque`]: any other ordered type, outside the arena |
 //! | `gallop`, `merge` | searching forward; merging sorted columns by runs |
 //! | `weave` | merging sorted columns without a branch a value: a plan, by which all columns of a row are woven |
-//! | `radix`, `sort` | sorting by (data, time) through 64-bit prefixes |
+//! | `frame` | whole rows as 64-bit words |
+//! | `radix`, `sort` | sorting by (data, time) through words, or 64-bit prefixes |
 //!
 //! `unsafe` is used in one file, `strings` (reading back UTF-8 that was pushed as UTF-8), and nowhere else.
 #![deny(unsafe_code)]
@@ -34,6 +35,7 @@ pub mod check;
 mod choice;
 mod encoding;
 mod float;
+mod frame;
 mod gallop;
 mod grow;
 mod hash;
@@ -60,6 +62,7 @@ mod wide;
 pub use bools::Bools;
 pub use encoding::EncodingKind;
 pub use float::{F32, F64};
+pub use frame::{Field, Fields, Frame};
 pub use gallop::{gallop, run_end};
 pub use hash::{FixedHasher, combine, hash_bytes, mix};
 pub use int::Int;
@@ -71,7 +74,7 @@ pub use opaque::{HeapSize, Opaque, Opaques};
 pub use options::{Options, Results};
 pub use seal::Sealer;
 pub use slice::{Slice, SliceIter};
-pub use sort::{Group, SORT_CHUNK, Sorter, sort_permutation};
+pub use sort::{Group, Rows, SORT_CHUNK, Sorter, sort_permutation};
 pub use strings::Strings;
 pub use traits::{Column, Columnar, Packed, Plain};
 pub use tuples::{Tuple1, Tuple2, Tuple3, Tuple4, Tuple5, Tuple6, Tuple7, Tuple8};

@@ -128,6 +128,15 @@ macro_rules! plain_struct_column {
             fn prefixes(&self, lower: usize, out: &mut [u64]) {
                 $crate::Column::prefixes(&self.0, lower, out);
             }
+            fn frame(&self, lower: usize, upper: usize, frame: &mut $crate::Frame) -> bool {
+                $crate::Column::frame(&self.0, lower, upper, frame)
+            }
+            fn encode(&self, lower: usize, fields: &mut $crate::Fields<'_>, words: &mut [u64]) {
+                $crate::Column::encode(&self.0, lower, fields, words);
+            }
+            fn decode(&mut self, fields: &mut $crate::Fields<'_>, words: &[u64]) {
+                $crate::Column::decode(&mut self.0, fields, words);
+            }
             fn gather(&mut self, other: &Self, indices: &[u32]) {
                 $crate::Column::gather(&mut self.0, &other.0, indices);
             }

@@ -1,6 +1,7 @@
-//! Sorting 64-bit words by some of their bits, stably: LSD radix (Knuth, vol. 3, 5.2.5).
+//! Sorting 64-bit words by some of their bits, stably: LSD radix (Knuth, vol. 3, 5.2.5), of many within parts by the highest bits.
 //!
 //! All histograms are made in one pass; a digit that is the same in all words costs no pass.
+use crate::encoding::extend_with;
 use kpg_arena::Buffer;
 
 /// Digits of 8 bits have histograms that fit the first-level cache and suit short inputs; longer ones save
@@ -9,6 +10,8 @@ const NARROW: u32 = 8;
 const WIDE: u32 = 12;
 /// From this length on wide digits pay.
 const WIDE_FROM: usize = 4096;
+/// So few words of a part that was dealt out are sorted by comparing.
+const FEW: usize = 64;
 
 /// How many passes, of digits how wide.
 fn plan(len: usize, bits: u32) -> (u32, u32) {
@@ -29,6 +32,9 @@ pub(crate) fn pays(len: usize, bits: u32) -> bool {
 
 /// Sorts `words` by their bits `low .. low + bits`, keeping equal ones in order. `spare` and `counts` are
 /// scratch. O(passes × n).
+///
+/// Where there are many, they are dealt out by their highest bits first, into parts that stay in the cache together with their
+/// spare copy.
 pub(crate) fn sort_words(
     words: &mut Buffer<u64>,
     spare: &mut Buffer<u64>,
@@ -40,6 +46,84 @@ pub(crate) fn sort_words(
     if bits == 0 || words.len() < 2 {
         return;
     }
+    if spare.len() < words.len() {
+        spare.clear();
+        spare.extend_from_slice(words);
+    } else {
+        spare.truncate(words.len());
+    }
+    if sort_between(words, spare, counts, low, bits) {
+        std::mem::swap(words, spare);
+    }
+}
+
+/// Above this length words are dealt out: two copies of so many are 1 MiB, which the second-level cache of most machines holds.
+const PART: usize = 1 << 16;
+/// At most so many bits are dealt by at once: more parts than there are places in a translation buffer are slow to write to.
+const DEALT: u32 = 8;
+
+/// Sorts `words` with the help of `spare`, as long; true if what is sorted lies there.
+fn sort_between(words: &mut [u64], spare: &mut [u64], counts: &mut Buffer<u32>, low: u32, bits: u32) -> bool {
+    // The highest bits tell nothing apart where words are of one range.
+    let first = words[0];
+    let differing = words.iter().fold(0, |all, word| all | (first ^ word)) >> low << (u64::BITS - bits);
+    let Some(bits) = bits.checked_sub(differing.leading_zeros()).filter(|_| differing > 0) else { return false };
+    if words.len() <= PART || bits <= DEALT {
+        return passes(words, spare, counts, low, bits);
+    }
+    let dealt = (usize::BITS - (words.len() / PART).leading_zeros() + 2).min(DEALT);
+    let (rest, parts) = (bits - dealt, 1usize << dealt);
+    let digit = |word: u64| (word >> (low + rest)) as usize & (parts - 1);
+    let mut starts = [0; 1 << DEALT];
+    words.iter().for_each(|word| starts[digit(*word)] += 1);
+    let mut start = 0;
+    for count in &mut starts[..parts] {
+        (start, *count) = (start + *count, start);
+    }
+    for word in words.iter() {
+        let slot = &mut starts[digit(*word)];
+        spare[*slot] = *word;
+        *slot += 1;
+    }
+    let mut start = 0;
+    for end in &starts[..parts] {
+        let (part, room) = (&mut spare[start..*end], &mut words[start..*end]);
+        start = *end;
+        if part.len() > 1 && sort_between(part, room, counts, low, rest) {
+            part.copy_from_slice(room);
+        }
+    }
+    true
+}
+
+/// The same by passes over all words: over all digits from the lowest on; or, where that is fewer by more than one, over as many
+/// of the highest as tell most words apart, whereupon what they do not is sorted by itself.
+fn passes(words: &mut [u64], spare: &mut [u64], counts: &mut Buffer<u32>, low: u32, bits: u32) -> bool {
+    let key = |word: u64| word >> low << (u64::BITS - bits);
+    if words.len() < FEW {
+        words.sort_by_key(|word| key(*word));
+        return false;
+    }
+    let telling = words.len().ilog2() + 2;
+    if bits <= telling || plan(words.len(), bits).0 <= plan(words.len(), telling).0 + 1 {
+        return all_passes(words, spare, counts, low, bits);
+    }
+    let rest = bits - telling;
+    let moved = all_passes(words, spare, counts, low + rest, telling);
+    let (sorted, other) = if moved { (spare, words) } else { (words, spare) };
+    let mut start = 0;
+    for part in sorted.chunk_by_mut(|a, b| key(a ^ b) >> (u64::BITS - telling) == 0) {
+        let room = &mut other[start..start + part.len()];
+        start += part.len();
+        if part.len() > 1 && sort_between(part, room, counts, low, rest) {
+            part.copy_from_slice(room);
+        }
+    }
+    moved
+}
+
+/// From the lowest digit on.
+fn all_passes(words: &mut [u64], spare: &mut [u64], counts: &mut Buffer<u32>, low: u32, bits: u32) -> bool {
     let (passes, width) = plan(words.len(), bits);
     let radix = 1usize << width;
     let digit = |word: u64, pass: u32| (word >> (low + pass * width)) as usize & (radix - 1);
@@ -47,23 +131,17 @@ pub(crate) fn sort_words(
     let mask = if low + bits == u64::BITS { u64::MAX } else { (1 << (low + bits)) - 1 };
 
     counts.clear();
-    for _ in 0..passes as usize * radix {
-        counts.push(0);
-    }
+    extend_with(counts, passes as usize * radix, |_| 0);
     for &word in words.iter() {
         for pass in 0..passes {
             counts[pass as usize * radix + digit(word & mask, pass)] += 1;
         }
     }
-    if spare.len() < words.len() {
-        spare.clear();
-        spare.extend_from_slice(words);
-    } else {
-        spare.truncate(words.len());
-    }
+    let (mut from, mut to) = (words, spare);
+    let mut moved = false;
     for pass in 0..passes {
         let starts = &mut counts[pass as usize * radix..][..radix];
-        if starts[digit(words[0] & mask, pass)] as usize == words.len() {
+        if starts[digit(from[0] & mask, pass)] as usize == from.len() {
             continue;
         }
         let mut start = 0;
@@ -72,13 +150,15 @@ pub(crate) fn sort_words(
             *count = start;
             start = next;
         }
-        for &word in words.iter() {
+        for &word in from.iter() {
             let slot = &mut starts[digit(word & mask, pass)];
-            spare[*slot as usize] = word;
+            to[*slot as usize] = word;
             *slot += 1;
         }
-        std::mem::swap(words, spare);
+        (from, to) = (to, from);
+        moved = !moved;
     }
+    moved
 }
 
 #[cfg(test)]
@@ -109,6 +189,19 @@ mod tests {
         let words: Vec<u64> = (0..5000u64).map(crate::hash::mix).collect();
         for (low, bits) in [(0, 64), (14, 50), (13, 22), (0, 11), (60, 4)] {
             check(&words, low, bits);
+        }
+    }
+
+    /// So many that they are dealt out; evenly, or nearly all to one part, which is dealt out again.
+    #[test]
+    fn many_are_dealt_out() {
+        for few in [1, 50] {
+            let words: Vec<u64> = (0..2 * PART as u64)
+                .map(|i| if i % few == 0 { crate::hash::mix(i) } else { crate::hash::mix(i) >> 20 })
+                .collect();
+            for (low, bits) in [(0, 64), (14, 50), (13, 22), (0, 9), (0, 8)] {
+                check(&words, low, bits);
+            }
         }
     }
 }

@@ -12,12 +12,16 @@
 //! 3. Where many are tied and the code is exact, ties are broken by the whole code; each distinct value then
 //!    has a rank, which takes no more bits than an index, and step 1 is done with ranks.
 //!
+//! Where whole rows fit a word each, data and time and what else they have ([`Sorter::sort_rows`]), there is no index, and the rows
+//! are decoded from the sorted words instead of fetched by it.
+//!
 //! Values are compared only in ties of codes that were cut or are inexact. Words are sorted by LSD radix or by
 //! comparing words, whichever is expected to be faster, and are left if they are in order.
 //!
 //! Sort at most [`SORT_CHUNK`] records at a time and merge: the words and their spare copy (16 bytes a record)
 //! then stay in the second-level cache, where the scattered writes of radix passes are cheap.
 use crate::encoding::extend_with;
+use crate::frame::Frame;
 use crate::radix::{pays, sort_words};
 use crate::traits::Column;
 use crate::units::Units;
@@ -48,6 +52,17 @@ pub enum Group<'a> {
     Singles(&'a [u32]),
     /// All have the same (data, time); in order, at least two.
     Equal(&'a [u32]),
+}
+
+/// What [`Sorter::sort_rows`] makes: rows in order.
+#[derive(Debug)]
+pub struct Rows<'s> {
+    /// The rows, ordered by the first two columns.
+    pub words: &'s mut [u64],
+    /// What they are decoded by.
+    pub frame: Frame,
+    /// Fields of the first column, and of the first two.
+    pub fields: [usize; 2],
 }
 
 /// The range being sorted.
@@ -98,6 +113,13 @@ struct Equal {
 }
 
 impl Sorter {
+    /// Gives back scratch memory, if it is for more than so many records.
+    pub fn shrink(&mut self, records: usize) {
+        if self.words.capacity().max(self.spare.capacity()) > records {
+            *self = Sorter::default();
+        }
+    }
+
     /// The indices `lower..upper` in the order of `(data[i], times[i])`, equal ones in order of index.
     ///
     /// # Panics
@@ -146,6 +168,58 @@ impl Sorter {
                 group(Group::Equal(&order[singles..start]));
             }
         }
+    }
+
+    /// The rows `lower..upper` of three columns as words in the order of `(data[i], times[i])`; none, and nothing is done but that
+    /// the ranges were looked at, if rows do not fit into words.
+    ///
+    /// # Panics
+    /// If the range does not lie in the columns.
+    pub fn sort_rows<D: Column, T: Column, R: Column>(
+        &mut self,
+        (data, times, diffs): (&D, &T, &R),
+        lower: usize,
+        upper: usize,
+    ) -> Option<Rows<'_>> {
+        let mut frame = Frame::default();
+        let fits = lower < upper && frame.add(data, lower, upper);
+        let of_data = frame.len();
+        let fits = fits && frame.add(times, lower, upper);
+        let of_both = frame.len();
+        if !(fits && frame.add(diffs, lower, upper) && frame.place()) {
+            return None;
+        }
+        let words = self.sort_filled(&frame, of_both, upper - lower, |words| {
+            let mut fields = frame.fields();
+            data.encode(lower, &mut fields, words);
+            times.encode(lower, &mut fields, words);
+            diffs.encode(lower, &mut fields, words);
+        });
+        Some(Rows { words, frame: frame.clone(), fields: [of_data, of_both] })
+    }
+
+    /// The `len` words that `fill` makes of zeros, in the order of the first `compared` fields of `frame`.
+    pub fn sort_filled(
+        &mut self,
+        frame: &Frame,
+        compared: usize,
+        len: usize,
+        fill: impl FnOnce(&mut [u64]),
+    ) -> &mut [u64] {
+        zeros(&mut self.words, len);
+        fill(&mut self.words);
+        let low = frame.bits_from(compared);
+        let bits = frame.bits_from(0) - low;
+        // What is equal but for its other fields may lie in any order.
+        if bits > 0 && !self.words.is_sorted() {
+            if pays(len, bits) {
+                let Sorter { words, spare, counts, .. } = self;
+                sort_words(words, spare, counts, low, bits);
+            } else {
+                self.words.sort_unstable();
+            }
+        }
+        &mut self.words
     }
 
     /// Leaves the sorted words, and says what equal codes mean.

@@ -10,6 +10,7 @@
 //!
 //! Invariants of every column: `get` returns what was pushed, whatever the encoding; `seal` changes no value;
 //! `prefix` is below `2^PREFIX_BITS` and never decreases when the value grows. `get` is O(1).
+use crate::frame::{Fields, Frame};
 use crate::gallop::gallop;
 use crate::hash::combine;
 use crate::seal::Sealer;
@@ -143,6 +144,35 @@ pub trait Column: Default + Send + Sync + 'static {
         let mut packed = append_bits(keys, least, greatest, room, |i| self.prefix(lower + i));
         packed.exact &= Self::PREFIX_EXACT;
         packed
+    }
+
+    /// Appends to `frame` the ranges of the fields of `lower..upper`, which is not empty; false, and `frame` is of no use, if the
+    /// values are not made of integers.
+    ///
+    /// # Panics
+    /// If the range does not lie in the column.
+    fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+        let _ = (lower, upper, frame);
+        false
+    }
+
+    /// Puts the codes of the values from `lower` on, one for each word, into their place in the words, whose bits there are
+    /// zero. Takes the fields that [`frame`](Self::frame) appended, or wider ones.
+    ///
+    /// # Panics
+    /// If there are fewer values than words; always, where `frame` is always false.
+    fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+        let _ = (lower, fields, words);
+        unreachable!("the column has no frame");
+    }
+
+    /// Appends the values whose codes lie in the words, as [`encode`](Self::encode) put them there.
+    ///
+    /// # Panics
+    /// Always, where `frame` is always false.
+    fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+        let _ = (fields, words);
+        unreachable!("the column has no frame");
     }
 
     /// Appends `other[index]` for each index.

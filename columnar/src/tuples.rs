@@ -2,6 +2,7 @@
 //!
 //! Prefixes: the first field's, and while it is exact and bits are left, the next field's after it, so that
 //! `(u32, u32)` has an exact 64-bit prefix. A tuple of plain values is plain.
+use crate::frame::{Fields, Frame};
 use crate::hash::{combine, mix};
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed, fit};
@@ -149,6 +150,15 @@ macro_rules! tuple {
                     }
                 )*
                 packed
+            }
+            fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+                true $(&& self.$index.frame(lower, upper, frame))*
+            }
+            fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+                $(self.$index.encode(lower, fields, words);)*
+            }
+            fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+                $(self.$index.decode(fields, words);)*
             }
             fn gather(&mut self, other: &Self, indices: &[u32]) {
                 $(self.$index.gather(&other.$index, indices);)*

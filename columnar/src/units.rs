@@ -1,4 +1,5 @@
 //! A column of units is a count.
+use crate::frame::{Fields, Frame};
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar, Packed};
 use crate::weave::{Step, woven};
@@ -66,6 +67,13 @@ impl Column for Units {
     }
     fn pack(&self, _: usize, _: usize, _: u32, _: &mut [u64]) -> Packed {
         Packed { bits: 0, exact: true }
+    }
+    fn frame(&self, _: usize, _: usize, _: &mut Frame) -> bool {
+        true
+    }
+    fn encode(&self, _: usize, _: &mut Fields<'_>, _: &mut [u64]) {}
+    fn decode(&mut self, _: &mut Fields<'_>, words: &[u64]) {
+        self.0 += words.len();
     }
     fn gather(&mut self, _: &Self, indices: &[u32]) {
         self.0 += indices.len();

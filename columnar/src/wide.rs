@@ -1,6 +1,7 @@
 //! 128-bit integers: a column of high halves and one of low halves.
 //!
 //! Most have a constant high half, which then costs nothing.
+use crate::frame::{Fields, Frame};
 use crate::hash::{combine, mix};
 use crate::ints::Ints;
 use crate::seal::Sealer;
@@ -99,6 +100,17 @@ impl<T: WideInt + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Colum
         }
         let low = self.low.pack(lower, upper, room - high.bits, keys);
         Packed { bits: high.bits + low.bits, exact: low.exact }
+    }
+    fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+        self.high.frame(lower, upper, frame) && self.low.frame(lower, upper, frame)
+    }
+    fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+        self.high.encode(lower, fields, words);
+        self.low.encode(lower, fields, words);
+    }
+    fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+        self.high.decode(fields, words);
+        self.low.decode(fields, words);
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         self.high.gather(&other.high, indices);

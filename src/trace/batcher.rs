@@ -1,7 +1,7 @@
 //! Collects updates until their time has come, then gives them out sorted and summed up.
 //!
 //! ```text
-//! push ─▶ stage ─▶ runs, each at least twice the next ─▶ seal(upper) ─▶ what is not beyond it
+//! push ─▶ stage ─▶ runs, few of each order of magnitude ─▶ seal(upper) ─▶ what is not beyond it
 //!                                                          │   ▲
 //!                                                          ▼   │
 //!                                                         later, by time
@@ -11,20 +11,24 @@
 //! that later seals need not pass over it (see `later`). Next stop: `builder`.
 #![forbid(unsafe_code)]
 
-use super::consolidate::sort_and_consolidate_with;
+use super::consolidate::{By, sort_and_consolidate_with};
 use super::later::Later;
-use super::runs::merge_runs;
+use super::runs::{merge_all, merge_runs};
 use crate::dataflow::Updates;
 use crate::order::{Antichain, Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, Sorter};
 
-/// Updates are sorted once so many have come, or when they are asked for. A radix pass costs a few nanoseconds an update,
-/// merging two runs ten times that; so rather more than the second-level cache holds than fewer.
-const MOST: usize = 1 << 17;
+/// Updates are sorted once so many have come, or when they are asked for: as many as the second-level cache holds words of, twice.
+const MOST: usize = 1 << 20;
+/// Between seals scratch memory is kept for so many: there are many batchers, and the arena has it at hand.
+const KEPT: usize = 1 << 10;
 /// Where sorting leaves few, for most are summed up, they are sorted sooner: what waits takes memory that its sums do not.
 const LEAST: usize = 1024;
 /// Before that is known.
 const FIRST: usize = 8192;
+/// So many runs of one order of magnitude are merged at once, when there are so many: each update is moved as many times as there
+/// are orders.
+const FAN: usize = 16;
 
 /// Unsealed updates.
 pub struct Batcher<D: Columnar, T: Timestamp, R: Semigroup> {
@@ -87,11 +91,16 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     /// Takes out the updates at times not beyond `upper`, sorted and summed up; nothing, if there is none.
     pub fn seal(&mut self, upper: &Antichain<T>) -> Option<Updates<D, T, R>> {
         let run = self.merge_all();
+        self.sorter.shrink(KEPT);
         let early = |index: usize| !upper.less_equal(&run.times.get(index));
         // What was left before, then what is left now: it need not be looked at twice.
         let due = self.later.take(upper);
         let mut sealed;
-        if (0..run.len()).all(early) {
+        let all_early = match run.times.constant() {
+            Some(time) => !upper.less_equal(&time),
+            None => (0..run.len()).all(early),
+        };
+        if all_early {
             sealed = run;
         } else {
             sealed = Updates::default();
@@ -145,9 +154,15 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
         }
     }
     fn push_run(&mut self, mut run: Updates<D, T, R>) {
-        while self.runs.last().is_some_and(|last| last.len() < 2 * run.len()) {
-            let last = self.runs.pop().expect("looked at");
-            run = merge_runs(&last, &run);
+        let class = |run: &Updates<D, T, R>| (run.len() | 1).ilog2() / FAN.ilog2();
+        loop {
+            let shorter = self.runs.iter().rev().take_while(|before| class(before) <= class(&run)).count();
+            if shorter + 1 < FAN {
+                break;
+            }
+            let mut runs = self.runs.split_off(self.runs.len() - shorter);
+            runs.push(run);
+            run = merge_all(By::Data, &mut self.sorter, runs);
         }
         if !run.is_empty() {
             self.runs.push(run);
@@ -156,11 +171,7 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     /// The runs as one, taken out.
     fn merge_all(&mut self) -> Updates<D, T, R> {
         self.flush();
-        let mut all = self.runs.pop().unwrap_or_default();
-        while let Some(run) = self.runs.pop() {
-            all = merge_runs(&run, &all);
-        }
-        all
+        merge_all(By::Data, &mut self.sorter, std::mem::take(&mut self.runs))
     }
 }
 
@@ -190,10 +201,10 @@ mod tests {
     /// Many that are summed up to few do not wait for long; others do.
     #[test]
     fn what_sums_up_is_sorted_sooner() {
-        for (distinct, most) in [(1, 2 * FIRST), (1 << 20, 2 * MOST)] {
+        for (distinct, most) in [(1, 2 * FIRST), (1 << 40, 2 * MOST)] {
             let mut batcher = Batcher::<u64, u64, i64>::new();
             let mut staged = 0;
-            for index in 0..1u64 << 19 {
+            for index in 0..4 * MOST as u64 {
                 batcher.push_one(kpg_columnar::mix(index) % distinct, 0, 1);
                 staged = staged.max(batcher.stage.len());
             }

@@ -5,14 +5,15 @@
 #![forbid(unsafe_code)]
 
 use super::compare::compare;
-use super::runs::merge_by;
+use super::rows::sum_rows;
+use super::runs::merge_all;
 use crate::dataflow::Updates;
 use crate::order::{Semigroup, Timestamp};
 use kpg_arena::Buffer;
 use kpg_columnar::{Column, Columnar, Group, Sorter};
 use std::cmp::Ordering;
 
-/// Updates sorted at a time: more than the sorter's own chunk, since merging columns costs more than radix passes.
+/// Updates sorted at a time: what is larger costs more by the update, and many runs are merged at little cost.
 const CHUNK: usize = 1 << 20;
 
 /// Sorts `updates` by time and sums up those of equal times. Cost: n log n, none if there is at most one.
@@ -114,21 +115,10 @@ pub(crate) fn sort_by<D: Columnar, T: Timestamp, R: Semigroup>(
     if len <= CHUNK {
         return sort_range(by, sorter, &updates, 0, len);
     }
-    let mut runs: Vec<_> =
+    let runs: Vec<_> =
         (0..len).step_by(CHUNK).map(|low| sort_range(by, sorter, &updates, low, len.min(low + CHUNK))).collect();
     drop(updates);
-    while runs.len() > 1 {
-        let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
-        let mut rest = runs.into_iter();
-        while let Some(a) = rest.next() {
-            merged.push(match rest.next() {
-                Some(b) => merge_by(by, &a, &b),
-                None => a,
-            });
-        }
-        runs = merged;
-    }
-    runs.pop().expect("at least one chunk")
+    merge_all(by, sorter, runs)
 }
 
 /// Updates `low..high` sorted and summed up.
@@ -139,6 +129,15 @@ fn sort_range<D: Columnar, T: Timestamp, R: Semigroup>(
     low: usize,
     high: usize,
 ) -> Updates<D, T, R> {
+    let done = match by {
+        By::Data => sum_rows::<_, _, R>(sorter, (&updates.data, &updates.times, &updates.diffs), low, high)
+            .map(|(data, times, diffs)| Updates { data, times, diffs }),
+        By::Time => sum_rows::<_, _, R>(sorter, (&updates.times, &updates.data, &updates.diffs), low, high)
+            .map(|(times, data, diffs)| Updates { data, times, diffs }),
+    };
+    if let Some(out) = done {
+        return out;
+    }
     let mut out = Updates::<D, T, R>::default();
     let mut picked: Buffer<u32> = Buffer::with_capacity(high - low);
     let zeros = (low..high).any(|index| updates.diffs.get(index).is_zero());

@@ -4,7 +4,7 @@
 //! updates ─▶ Batcher ─ seal ─▶ batch_from_sorted ─▶ OrdBatch ─▶ TraceWriter ─▶ Spine ─▶ TraceHandle ─▶ Cursor
 //!                                                                    └─▶ Published ─▶ Snapshot, import
 //! ```
-//! In the order of reading: `traits` (what operators know), `layers`, `cursor`, `builder`, `consolidate`, `runs`, `batcher`, `merge`, `queue`,
+//! In the order of reading: `traits` (what operators know), `layers`, `cursor`, `builder`, `rows`, `consolidate`, `runs`, `batcher`, `merge`, `queue`,
 //! `published_list`, `spine`, `handle`, `writer`, `published`, `snapshot`, and `wrap`, the views that copy nothing. Knows no
 //! operators.
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ mod published;
 mod published_list;
 mod queue;
 mod readers;
+mod rows;
 mod runs;
 mod snapshot;
 mod spine;

@@ -6,9 +6,10 @@
 #![forbid(unsafe_code)]
 
 use super::consolidate::By;
+use super::rows::{merge_many_rows, merge_rows};
 use crate::dataflow::Updates;
 use crate::order::{Semigroup, Timestamp};
-use kpg_columnar::{A, B, Column, Columnar, DROP, Step, THIRD, taken};
+use kpg_columnar::{A, B, Column, Columnar, DROP, Sorter, Step, THIRD, taken};
 use std::cmp::Ordering;
 
 /// Updates planned at once.
@@ -24,6 +25,38 @@ pub(crate) fn merge_runs<D: Columnar, T: Timestamp, R: Semigroup>(
     merge_by(By::Data, a, b)
 }
 
+/// Merges runs, each sorted alike and summed up. Cost: linear, where rows fit a word each; else times the logarithm of how
+/// many there are.
+pub(crate) fn merge_all<D: Columnar, T: Timestamp, R: Semigroup>(
+    by: By,
+    sorter: &mut Sorter,
+    mut runs: Vec<Updates<D, T, R>>,
+) -> Updates<D, T, R> {
+    if runs.len() > 2 {
+        let done = match by {
+            By::Data => {
+                let runs: Vec<_> = runs.iter().map(|run| (&run.data, &run.times, &run.diffs)).collect();
+                merge_many_rows::<_, _, R>(sorter, &runs).map(|(data, times, diffs)| Updates { data, times, diffs })
+            }
+            By::Time => {
+                let runs: Vec<_> = runs.iter().map(|run| (&run.times, &run.data, &run.diffs)).collect();
+                merge_many_rows::<_, _, R>(sorter, &runs).map(|(times, data, diffs)| Updates { data, times, diffs })
+            }
+        };
+        if let Some(done) = done {
+            return done;
+        }
+    }
+    while runs.len() > 1 {
+        // The two shortest first.
+        runs.sort_by_key(|run| std::cmp::Reverse(run.len()));
+        if let (Some(a), Some(b)) = (runs.pop(), runs.pop()) {
+            runs.push(merge_by(by, &a, &b));
+        }
+    }
+    runs.pop().unwrap_or_default()
+}
+
 /// Merges two runs, each sorted alike and summed up. Cost: linear; stretches of one run are copied whole.
 pub(crate) fn merge_by<D: Columnar, T: Timestamp, R: Semigroup>(
     by: By,
@@ -32,11 +65,19 @@ pub(crate) fn merge_by<D: Columnar, T: Timestamp, R: Semigroup>(
 ) -> Updates<D, T, R> {
     match by {
         By::Data => {
+            let columns = [a, b].map(|run| (&run.data, &run.times, &run.diffs));
+            if let Some((data, times, diffs)) = merge_rows::<_, _, R>(columns) {
+                return Updates { data, times, diffs };
+            }
             let runs = [a, b].map(|run| Run { first: &run.data, second: &run.times, diffs: &run.diffs });
             let (data, times, diffs) = Merging::<_, _, R>::new(runs).merge();
             Updates { data, times, diffs }
         }
         By::Time => {
+            let columns = [a, b].map(|run| (&run.times, &run.data, &run.diffs));
+            if let Some((times, data, diffs)) = merge_rows::<_, _, R>(columns) {
+                return Updates { data, times, diffs };
+            }
             let runs = [a, b].map(|run| Run { first: &run.times, second: &run.data, diffs: &run.diffs });
             let (times, data, diffs) = Merging::<_, _, R>::new(runs).merge();
             Updates { data, times, diffs }

@@ -94,6 +94,15 @@ fn wrapper(item: &Item, inner: &TokenStream, inward: &TokenStream, outward: &Tok
             ) -> #krate::Packed {
                 #krate::Column::pack(&self.0, lower, upper, room, keys)
             }
+            fn frame(&self, lower: usize, upper: usize, frame: &mut #krate::Frame) -> bool {
+                #krate::Column::frame(&self.0, lower, upper, frame)
+            }
+            fn encode(&self, lower: usize, fields: &mut #krate::Fields<'_>, words: &mut [u64]) {
+                #krate::Column::encode(&self.0, lower, fields, words);
+            }
+            fn decode(&mut self, fields: &mut #krate::Fields<'_>, words: &[u64]) {
+                #krate::Column::decode(&mut self.0, fields, words);
+            }
             fn gather(&mut self, other: &Self, indices: &[u32]) {
                 #krate::Column::gather(&mut self.0, &other.0, indices);
             }

@@ -2,7 +2,7 @@
 use super::{Sample, Values, check};
 use crate::seal::Sealer;
 use crate::traits::{Column, Columnar};
-use crate::{Ints, Packed};
+use crate::{Fields, Frame, Ints, Packed};
 
 /// The check of a column that loses its values when seven of them are sealed.
 pub(super) fn check_faulty(bytes: &[u8]) {
@@ -81,6 +81,19 @@ impl<const F: u8> Column for FaultyColumn<F> {
             9 => Packed { bits: packed.bits / 2, ..packed },
             _ => packed,
         }
+    }
+    fn frame(&self, lower: usize, upper: usize, frame: &mut Frame) -> bool {
+        self.0.frame(lower, upper, frame)
+    }
+    fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
+        self.0.encode(lower, fields, words);
+        if F == 14 {
+            words.iter_mut().for_each(|word| *word &= !1);
+        }
+    }
+    fn decode(&mut self, fields: &mut Fields<'_>, words: &[u64]) {
+        let words = if F == 15 { &words[..words.len() / 2] } else { words };
+        self.0.decode(fields, words);
     }
     fn gather(&mut self, other: &Self, indices: &[u32]) {
         let indices = if F == 10 { &indices[indices.len() / 2..] } else { indices };

@@ -1,7 +1,7 @@
 //! Each kernel against its naive form.
 use super::{Sample, Values};
 use crate::traits::{Column, Columnar};
-use crate::{A, B, DROP, Group, KRun, KWay, Run, Sorter, THIRD, merge_runs, run_end, sort_permutation, taken};
+use crate::{A, B, DROP, Frame, Group, KRun, KWay, Run, Sorter, THIRD, merge_runs, run_end, sort_permutation, taken};
 
 type ColumnOf<T> = <T as Columnar>::Column;
 
@@ -17,6 +17,7 @@ pub(super) fn check<T: Sample>(column: &ColumnOf<T>, model: &[T]) {
     for room in [0, 1, 7, 50, 64] {
         pack(column, model, room);
     }
+    words(column, model);
     sort(column, model);
     for times in 0..4 {
         groups::<T>(column, model, times);
@@ -125,6 +126,24 @@ fn pack<T: Columnar>(column: &ColumnOf<T>, model: &[T], room: u32) {
         let differ = pair[0].0 != pair[1].0;
         assert!(!differ || pair[0].1 < pair[1].1 || !packed.exact, "{pair:?} {packed:?}");
     }
+}
+
+/// Values as words of a frame, if they can be, in order; and back.
+fn words<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {
+    let (lower, mut frame) = (model.len() / 4, Frame::default());
+    if model.is_empty() || !frame.add(column, lower, model.len()) || !frame.place() {
+        return;
+    }
+    let mut words = vec![0; model.len() - lower];
+    column.encode(lower, &mut frame.fields(), &mut words);
+    assert!(words.iter().all(|word| frame.bits_from(0) == 64 || word >> frame.bits_from(0) == 0));
+    let mut pairs: Vec<(&T, u64)> = model[lower..].iter().zip(words.iter().copied()).collect();
+    pairs.sort();
+    assert!(pairs.windows(2).all(|pair| pair[0].0.cmp(pair[1].0) == pair[0].1.cmp(&pair[1].1)), "{pairs:?}");
+    let mut out = column_of(&model[..lower]);
+    out.decode(&mut frame.fields(), &words);
+    out.check_invariants();
+    assert!(out.len() == model.len() && (0..out.len()).all(|index| out.get(index) == model[index].borrow()));
 }
 
 fn sort<T: Columnar>(column: &ColumnOf<T>, model: &[T]) {

@@ -1,0 +1,454 @@
+//! Updates as rows of one word each: sorted, merged and summed up as words, and decoded once.
+//!
+//! ```text
+//!   data  time  diff      words of a frame       in order           summed up      decoded
+//!   7     1     +1        0100 0 10              0011 1 01          0011 1 01      3  2  -1
+//!   3     2     -1   ─▶   0011 1 01       ─▶     0100 0 10    ─▶    0100 0 11  ─▶  7  1  +2
+//!   7     1     +1        0100 0 10              0100 0 10
+//! ```
+//! That is what most updates fit into: numbers of some 20 to 40 bits, or pairs of such, at few times, with small diffs. What is
+//! equal but for its diff lies together. For all else there are `consolidate` and `runs`. Source of the words: `kpg_columnar`'s
+//! `frame`. Next stop: `consolidate`.
+#![forbid(unsafe_code)]
+
+use crate::order::Semigroup;
+use kpg_columnar::{Column, Frame, Rows, Sorter, gallop};
+use std::cell::RefCell;
+
+/// Rows looked at together for equal ones: where there are any, each costs several times as much.
+const BLOCK: usize = 64;
+/// Rows merged at once: what is read and written stays in the first-level cache.
+const MERGED: usize = 512;
+/// So few updates are merged as they are.
+const FEW: usize = 64;
+/// So many updates from one side in a row are copied whole.
+const STRETCH: usize = 64;
+
+/// Three columns, sorted by the first two.
+pub(super) type Columns<'c, C, D, R> = (&'c C, &'c D, &'c <R as kpg_columnar::Columnar>::Column);
+/// The same of one's own.
+pub(super) type Owned<C, D, R> = (C, D, <R as kpg_columnar::Columnar>::Column);
+
+/// Sums up sorted words.
+struct Summing<C: Column, D: Column, R: Semigroup> {
+    frame: Frame,
+    /// Bits of the diff.
+    bits: u32,
+    /// Fields of the first column, and of the first two.
+    fields: [usize; 2],
+    /// Whether a single row may have a diff of zero.
+    zeros: bool,
+    out: Owned<C, D, R>,
+    /// Of rows that are looked at one by one: their diffs, and what these come to.
+    read: R::Column,
+    sums: Vec<R>,
+}
+
+impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
+    fn new(frame: Frame, fields: [usize; 2], zeros: bool) -> Self {
+        let bits = frame.bits_from(fields[1]);
+        Summing { frame, bits, fields, zeros, out: Default::default(), read: R::Column::default(), sums: Vec::new() }
+    }
+
+    /// What two words have in common iff they are equal but for the diff.
+    #[inline]
+    fn code(&self, word: u64) -> u64 {
+        word.checked_shr(self.bits).unwrap_or(0)
+    }
+
+    /// Takes words in order; equal ones do not come in several calls. What is left of the words afterwards is of no use.
+    fn push(&mut self, words: &mut [u64]) {
+        let (mut read, mut write) = (0, 0);
+        while read < words.len() {
+            let mut end = words.len().min(read + BLOCK);
+            let next = &words[read..words.len().min(end + 1)];
+            let pair = next.iter().zip(&next[1..]).fold(false, |pair, (a, b)| pair | (self.code(*a) == self.code(*b)));
+            if pair || self.zeros {
+                while end < words.len() && self.code(words[end - 1]) == self.code(words[end]) {
+                    end += 1;
+                }
+                self.sum_up(words, read..end, &mut write);
+            } else {
+                self.out.2.decode(&mut self.frame.fields_from(self.fields[1]), &words[read..end]);
+                if write < read {
+                    words.copy_within(read..end, write);
+                }
+                write += end - read;
+            }
+            read = end;
+        }
+        self.out.0.decode(&mut self.frame.fields(), &words[..write]);
+        self.out.1.decode(&mut self.frame.fields_from(self.fields[0]), &words[..write]);
+    }
+
+    /// Appends the sums of `part`, and moves the words that stay to `*write`.
+    fn sum_up(&mut self, words: &mut [u64], part: std::ops::Range<usize>, write: &mut usize) {
+        self.read.clear();
+        self.read.decode(&mut self.frame.fields_from(self.fields[1]), &words[part.clone()]);
+        let mut at = part.start;
+        while at < part.end {
+            let code = self.code(words[at]);
+            let next = (at + 1..part.end).find(|next| self.code(words[*next]) != code).unwrap_or(part.end);
+            let diffs = (at..next).map(|index| self.read.get(index - part.start));
+            let mut sum = R::Sum::default();
+            diffs.clone().for_each(|diff| diff.add_to(&mut sum));
+            if !R::sum_is_zero(&sum) {
+                let kept = match R::from_sum(sum) {
+                    Some(diff) => {
+                        self.sums.push(diff);
+                        at..at + 1
+                    }
+                    // One that does not fit stays apart.
+                    None => {
+                        self.sums.extend(diffs);
+                        at..next
+                    }
+                };
+                words.copy_within(kept.clone(), *write);
+                *write += kept.len();
+            }
+            at = next;
+        }
+        self.out.2.push_values(&self.sums);
+        self.sums.clear();
+    }
+}
+
+/// Sorts `columns[low..high]` by the first two and sums up the third; none if rows do not fit a word each.
+pub(super) fn sum_rows<C: Column, D: Column, R: Semigroup>(
+    sorter: &mut Sorter,
+    columns: Columns<'_, C, D, R>,
+    low: usize,
+    high: usize,
+) -> Option<Owned<C, D, R>> {
+    let Rows { words, frame, fields } = sorter.sort_rows(columns, low, high)?;
+    let zeros = match columns.2.constant() {
+        Some(diff) => diff.is_zero(),
+        None => (low..high).any(|index| columns.2.get(index).is_zero()),
+    };
+    let mut summing = Summing::<C, D, R>::new(frame, fields, zeros);
+    summing.push(words);
+    Some(summing.out)
+}
+
+/// A side of a merge: what of it is next, as words.
+struct Side<'c, C: Column, D: Column, R: Semigroup> {
+    columns: Columns<'c, C, D, R>,
+    /// Updates that were read, and those that are words now.
+    next: usize,
+    block: Vec<u64>,
+    at: usize,
+}
+
+impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
+    fn new(columns: Columns<'c, C, D, R>, mut block: Vec<u64>) -> Self {
+        block.clear();
+        Side { columns, next: 0, block, at: 0 }
+    }
+    fn rest(&self) -> &[u64] {
+        &self.block[self.at..]
+    }
+    /// Reads words, if there are none; false if there is nothing more.
+    fn refill(&mut self, frame: &Frame) -> bool {
+        let count = (self.columns.0.len() - self.next).min(MERGED);
+        if self.rest().is_empty() && count > 0 {
+            self.block.clear();
+            self.block.resize(count, 0);
+            self.at = 0;
+            let mut fields = frame.fields();
+            self.columns.0.encode(self.next, &mut fields, &mut self.block);
+            self.columns.1.encode(self.next, &mut fields, &mut self.block);
+            self.columns.2.encode(self.next, &mut fields, &mut self.block);
+            self.next += count;
+        }
+        !self.rest().is_empty()
+    }
+    /// Copies updates whole, if there are no words of them: those after `last` and before `target`, if they are many. What was
+    /// held back because of `last` goes before.
+    fn copy_stretch(&mut self, held: &mut Vec<u64>, target: Option<u64>, summing: &mut Summing<C, D, R>) {
+        let (start, len) = (self.next, self.columns.0.len());
+        let (Some(target), Some(last)) = (target, held.last()) else { return };
+        if !self.rest().is_empty() || start + STRETCH >= len {
+            return;
+        }
+        let columns = self.columns;
+        let code = |summing: &Summing<C, D, R>, index: usize| {
+            let (mut word, mut fields) = ([0], summing.frame.fields());
+            columns.0.encode(index, &mut fields, &mut word);
+            columns.1.encode(index, &mut fields, &mut word);
+            summing.code(word[0])
+        };
+        if code(summing, start + STRETCH) < target && code(summing, start) > summing.code(*last) {
+            let end = gallop(len, start + STRETCH, |index| code(summing, index) < target);
+            summing.push(held);
+            held.clear();
+            self.copy(end, summing);
+        }
+    }
+    /// Copies updates up to `end`.
+    fn copy(&mut self, end: usize, summing: &mut Summing<C, D, R>) {
+        summing.out.0.extend_from(self.columns.0, self.next, end);
+        summing.out.1.extend_from(self.columns.1, self.next, end);
+        summing.out.2.extend_from(self.columns.2, self.next, end);
+        self.next = end;
+    }
+}
+
+/// Merges words until one side is used up; returns how many of each were taken. `out` has room for all.
+fn weave(a: &[u64], b: &[u64], out: &mut [u64]) -> [usize; 2] {
+    let (mut i, mut j) = (0, 0);
+    for slot in out {
+        let (Some(x), Some(y)) = (a.get(i), b.get(j)) else { break };
+        let from_a = x <= y;
+        *slot = if from_a { *x } else { *y };
+        i += usize::from(from_a);
+        j += usize::from(!from_a);
+    }
+    [i, j]
+}
+
+/// A frame for the rows of all runs, and how many fields the first column has, and the first two.
+fn frame_of<C: Column, D: Column, R: Semigroup>(runs: &[Columns<'_, C, D, R>]) -> Option<(Frame, [usize; 2])> {
+    let (mut frame, mut fields) = (Frame::default(), [0; 2]);
+    for (first, second, diffs) in runs {
+        let (len, mut one) = (first.len(), Frame::default());
+        let mut fits = one.add(*first, 0, len);
+        fields[0] = one.len();
+        fits = fits && one.add(*second, 0, len);
+        fields[1] = one.len();
+        if !(fits && one.add(*diffs, 0, len)) {
+            return None;
+        }
+        frame.widen(&one);
+    }
+    frame.place().then_some((frame, fields))
+}
+
+thread_local! {
+    // Merges take turns, and many are short.
+    static BLOCKS: RefCell<[Vec<u64>; 3]> = RefCell::default();
+}
+
+/// Merges two runs, each sorted by the first two columns and summed up; none if their rows do not fit a word each, or are few.
+/// Cost: linear; long stretches of one run are copied whole.
+pub(super) fn merge_rows<C: Column, D: Column, R: Semigroup>(
+    runs: [Columns<'_, C, D, R>; 2],
+) -> Option<Owned<C, D, R>> {
+    if runs.iter().any(|run| run.0.len() < FEW) {
+        return None;
+    }
+    let (frame, fields) = frame_of::<C, D, R>(&runs)?;
+    let mut summing = Summing::<C, D, R>::new(frame, fields, false);
+    summing.out.0.prepare_merge(&runs.map(|run| run.0), false);
+    summing.out.1.prepare_merge(&runs.map(|run| run.1), false);
+    summing.out.2.prepare_merge(&runs.map(|run| run.2), true);
+    let [block_a, block_b, mut held] = BLOCKS.take();
+    let mut a = Side::<C, D, R>::new(runs[0], block_a);
+    let mut b = Side::<C, D, R>::new(runs[1], block_b);
+    // Words in order, of which the last may have equal ones behind it.
+    held.clear();
+    while a.refill(&summing.frame) & b.refill(&summing.frame) {
+        let before = held.len();
+        held.resize(before + a.rest().len() + b.rest().len(), 0);
+        let taken = weave(a.rest(), b.rest(), &mut held[before..]);
+        held.truncate(before + taken[0] + taken[1]);
+        (a.at, b.at) = (a.at + taken[0], b.at + taken[1]);
+        let last = summing.code(held[held.len() - 1]);
+        let whole = held.iter().rposition(|word| summing.code(*word) != last).map_or(0, |other| other + 1);
+        summing.push(&mut held[..whole]);
+        held.drain(..whole);
+        let [next_a, next_b] = [&a, &b].map(|side| side.rest().first().map(|word| summing.code(*word)));
+        a.copy_stretch(&mut held, next_b, &mut summing);
+        b.copy_stretch(&mut held, next_a, &mut summing);
+    }
+    let mut side = if a.rest().is_empty() { b } else { a };
+    while side.refill(&summing.frame)
+        && let Some(word) = side.rest().first()
+        && held.last().is_some_and(|last| summing.code(*last) == summing.code(*word))
+    {
+        held.push(*word);
+        side.at += 1;
+    }
+    summing.push(&mut held);
+    side.next -= side.rest().len();
+    side.copy(side.columns.0.len(), &mut summing);
+    Some(summing.out)
+}
+
+/// Rows of many runs that are sorted together: two copies of so many words stay in the second-level cache.
+const TOGETHER: usize = 1 << 15;
+
+/// Merges many runs as [`merge_rows`] does two. Cost: linear, however many there are: range by range of what is sorted by, the
+/// words of all runs are sorted anew, which costs less than to merge them two by two.
+pub(super) fn merge_many_rows<C: Column, D: Column, R: Semigroup>(
+    sorter: &mut Sorter,
+    runs: &[Columns<'_, C, D, R>],
+) -> Option<Owned<C, D, R>> {
+    let (frame, fields) = frame_of::<C, D, R>(runs)?;
+    let mut summing = Summing::<C, D, R>::new(frame.clone(), fields, false);
+    summing.out.0.prepare_merge(&runs.iter().map(|run| run.0).collect::<Vec<_>>(), false);
+    summing.out.1.prepare_merge(&runs.iter().map(|run| run.1).collect::<Vec<_>>(), false);
+    summing.out.2.prepare_merge(&runs.iter().map(|run| run.2).collect::<Vec<_>>(), true);
+    let encode = |run: &Columns<'_, C, D, R>, from: usize, words: &mut [u64]| {
+        let mut fields = frame.fields();
+        run.0.encode(from, &mut fields, words);
+        run.1.encode(from, &mut fields, words);
+        run.2.encode(from, &mut fields, words);
+    };
+    let code_at = |run: usize, index: usize| {
+        let mut word = [0];
+        encode(&runs[run], index, &mut word);
+        word[0].checked_shr(frame.bits_from(fields[1])).unwrap_or(0)
+    };
+    // Ranges end where samples say: each stands for as many rows of its run as a sixteenth of a range.
+    let mut samples = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        samples.extend((0..run.0.len()).step_by(TOGETHER / 16).skip(1).map(|at| code_at(index, at)));
+    }
+    samples.sort_unstable();
+    let mut next = vec![0; runs.len()];
+    for bound in samples.into_iter().skip(15).step_by(16).map(Some).chain([None]) {
+        let ends: Vec<_> = (0..runs.len())
+            .map(|run| {
+                let len = runs[run].0.len();
+                bound.map_or(len, |bound| gallop(len, next[run], |index| code_at(run, index) < bound))
+            })
+            .collect();
+        let count = ends.iter().zip(&next).map(|(end, start)| end - start).sum();
+        let words = sorter.sort_filled(&frame, fields[1], count, |mut words| {
+            for (run, (start, end)) in runs.iter().zip(next.iter().zip(&ends)) {
+                let (own, rest) = words.split_at_mut(end - start);
+                encode(run, *start, own);
+                words = rest;
+            }
+        });
+        summing.push(words);
+        next = ends;
+    }
+    Some(summing.out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::Updates;
+    use crate::trace::consolidate::is_consolidated;
+    use kpg_columnar::mix;
+    use std::collections::BTreeMap;
+
+    type Rows = Updates<(u64, u32), u64, i64>;
+
+    fn model<'r>(rows: impl IntoIterator<Item = &'r Rows>) -> BTreeMap<((u64, u32), u64), i128> {
+        let mut sums = BTreeMap::new();
+        for rows in rows {
+            rows.iter().for_each(|(data, time, diff)| *sums.entry((data, time)).or_default() += i128::from(diff));
+        }
+        sums.retain(|_, sum| *sum != 0);
+        sums
+    }
+
+    /// `count` rows of few or many different data, sorted.
+    fn rows(seed: u64, count: u64, data: u64, times: u64, from: u64) -> Rows {
+        let mut rows = Rows::default();
+        for index in 0..count {
+            let value = mix(seed << 32 | index);
+            let diff = [1, -1, 1, 3, 0][(value >> 50) as usize % 5];
+            rows.push((from + value % data, (value >> 20) as u32 % 3), (value >> 30) % times, diff);
+        }
+        let columns = (&rows.data, &rows.times, &rows.diffs);
+        let done = sum_rows::<_, _, i64>(&mut Sorter::default(), columns, 0, rows.len()).expect("they fit");
+        let sorted = Updates { data: done.0, times: done.1, diffs: done.2 };
+        assert!(is_consolidated(&sorted) && model([&rows]) == model([&sorted]));
+        sorted
+    }
+
+    fn merged(a: &Rows, b: &Rows) -> Rows {
+        let columns = [a, b].map(|run| (&run.data, &run.times, &run.diffs));
+        let (data, times, diffs) = merge_rows::<_, _, i64>(columns).expect("they fit");
+        Updates { data, times, diffs }
+    }
+
+    /// Much the same and little, within each other, side by side, and with long stretches of one.
+    #[test]
+    fn runs_are_merged_as_the_model() {
+        let shapes = [
+            (5000, 1 << 30, 1, 0),
+            (5000, 3000, 2, 0),
+            (3000, 100, 50, 0),
+            (1000, 1 << 20, 3, 1 << 31),
+            (200, 1 << 31, 1, 0),
+        ];
+        for (seed, a) in shapes.iter().enumerate() {
+            for (other, b) in shapes.iter().enumerate() {
+                let [a, b] = [(seed, a), (other + 10, b)]
+                    .map(|(seed, shape)| rows(seed as u64, shape.0, shape.1, shape.2, shape.3));
+                let out = merged(&a, &b);
+                assert!(is_consolidated(&out));
+                assert_eq!(model([&out]), model([&a, &b]));
+            }
+        }
+    }
+
+    /// More than a range holds, of all sizes; all of one value.
+    #[test]
+    fn many_runs_are_merged_as_the_model() {
+        let count = TOGETHER as u64;
+        let of_shape = |data: u64, times: u64| -> Vec<Rows> {
+            (0..8).map(|seed| rows(seed, [count, 1000, 1, 3 * count][seed as usize % 4], data, times, 0)).collect()
+        };
+        for runs in [of_shape(1 << 30, 1), of_shape(20_000, 3), of_shape(1, 1), of_shape(1, 1 << 20)] {
+            let columns: Vec<_> = runs.iter().map(|run| (&run.data, &run.times, &run.diffs)).collect();
+            let done = merge_many_rows::<_, _, i64>(&mut Sorter::default(), &columns).expect("they fit");
+            let out = Updates { data: done.0, times: done.1, diffs: done.2 };
+            assert!(is_consolidated(&out));
+            assert_eq!(model([&out]), model(&runs));
+        }
+    }
+
+    /// At the end of a side, and where a side's block ends.
+    #[test]
+    fn equal_rows_meet_wherever_they_lie() {
+        let line = |from: u64, to: u64, diff: i64| {
+            let mut rows = Rows::default();
+            (from..to).for_each(|data| rows.push((data, 0), 0, diff));
+            rows
+        };
+        for (from, to) in [(0, 2000), (511, 513), (100, 1024), (900, 1025), (0, 65), (1500, 1600)] {
+            let (all, some) = (line(0, 2000, 1), line(from, to.max(from + FEW as u64), -1));
+            let expected = model([&all, &some]);
+            for out in [merged(&all, &some), merged(&some, &all)] {
+                assert!(is_consolidated(&out) && model([&out]) == expected, "{from}..{to}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_to_others() {
+        let mut rows = Rows::default();
+        (0..100).for_each(|index| rows.push((mix(index), index as u32), 0, 1));
+        let columns = (&rows.data, &rows.times, &rows.diffs);
+        assert!(sum_rows::<_, _, i64>(&mut Sorter::default(), columns, 0, 100).is_none());
+        assert!(merge_rows::<_, _, i64>([columns, columns]).is_none());
+    }
+
+    /// A sum that does not fit leaves rows apart, which are one again once it fits.
+    #[test]
+    fn sums_that_do_not_fit_stay_apart() {
+        let many = |diff: i32, count: u64| {
+            let mut rows = Updates::<u64, (), i32>::default();
+            (0..count).for_each(|data| rows.push(data, (), diff));
+            rows
+        };
+        let merge = |a: &Updates<u64, (), i32>, b: &Updates<u64, (), i32>| {
+            let columns = [a, b].map(|run| (&run.data, &run.times, &run.diffs));
+            let (data, times, diffs) = merge_rows::<_, _, i32>(columns).expect("they fit");
+            Updates::<u64, (), i32> { data, times, diffs }
+        };
+        let (most, least) = (many(i32::MAX, 600), many(-i32::MAX, 600));
+        let two = merge(&most, &most);
+        assert_eq!(two.len(), 1200);
+        assert!((0..1200).all(|index| two.diffs.get(index) == i32::MAX && two.data.get(index) == index as u64 / 2));
+        let one = merge(&two, &least);
+        assert!(one.len() == 600 && (0..600).all(|index| one.diffs.get(index) == i32::MAX));
+    }
+}
