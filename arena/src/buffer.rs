@@ -112,6 +112,21 @@ impl<T: Copy + 'static> Buffer<T> {
         Ok(())
     }
 
+    /// Appends `value(0)`, `value(1)`, … `count` values. They are written where they stay, without a look at the capacity for each,
+    /// so that simple ones are compiled to vectors. If one panics, none is appended.
+    #[inline]
+    pub fn extend_with(&mut self, count: usize, value: impl Fn(usize) -> T) {
+        self.reserve(count);
+        // SAFETY: within the block, or at its end.
+        let room = unsafe { self.start.as_ptr().add(self.len) };
+        for index in 0..count {
+            // SAFETY: there is room for `count` values. `value` cannot reach the buffer, which is borrowed mutably; the length counts
+            // what was written only once all is.
+            unsafe { room.add(index).write(value(index)) };
+        }
+        self.len += count;
+    }
+
     /// Makes room for `additional` more values.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {

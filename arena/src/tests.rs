@@ -69,6 +69,19 @@ fn the_whole_class_is_used() {
 }
 
 #[test]
+fn values_that_are_made_where_they_stay() {
+    let mut buffer = Buffer::<u64>::new();
+    buffer.extend_with(100, |index| index as u64);
+    assert!(buffer.iter().copied().eq(0..100));
+    let failing = |index: usize| if index == 5 { std::panic::resume_unwind(Box::new(())) } else { 7 };
+    let fails = std::panic::AssertUnwindSafe(|| buffer.extend_with(200, failing));
+    assert!(std::panic::catch_unwind(fails).is_err());
+    assert!(buffer.iter().copied().eq(0..100));
+    buffer.extend_with(1, |_| 100);
+    assert!(buffer.iter().copied().eq(0..101));
+}
+
+#[test]
 fn the_methods_of_a_buffer() {
     let mut buffer = Buffer::default();
     buffer.extend_from_slice(&[1u16, 2, 3]);

@@ -46,19 +46,19 @@ impl<T: Int> Encoding<T> {
         match self {
             Encoding::Plain(values) => out.extend_from_slice(&values[lower..upper]),
             Encoding::Stride { base, step, .. } => {
-                extend_with(out, upper - lower, |i| T::from_key(base + step * (lower + i) as u64));
+                extend_with(out, upper - lower, move |i| T::from_key(base + step * (lower + i) as u64));
             }
             Encoding::Narrow8 { base, deltas, .. } => {
-                let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
+                let (base, deltas) = (*base, &deltas[lower..upper]);
+                extend_with(out, deltas.len(), move |i| T::from_key(base + u64::from(deltas[i])));
             }
             Encoding::Narrow16 { base, deltas, .. } => {
-                let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
+                let (base, deltas) = (*base, &deltas[lower..upper]);
+                extend_with(out, deltas.len(), move |i| T::from_key(base + u64::from(deltas[i])));
             }
             Encoding::Narrow32 { base, deltas, .. } => {
-                let deltas = &deltas[lower..upper];
-                extend_with(out, deltas.len(), |i| T::from_key(base + u64::from(deltas[i])));
+                let (base, deltas) = (*base, &deltas[lower..upper]);
+                extend_with(out, deltas.len(), move |i| T::from_key(base + u64::from(deltas[i])));
             }
         }
     }
@@ -334,24 +334,8 @@ fn pack_slice<V: Copy>(values: &[V], room: u32, keys: &mut [u64], key: impl Fn(V
     append_bits(keys, least, greatest, room, |i| key(values[i]))
 }
 
-/// Appends `f(0) .. f(count - 1)`, through a small array so that the loop has no capacity check.
+/// Appends `f(0) .. f(count - 1)`.
+#[inline]
 pub(crate) fn extend_with<V: Copy + 'static>(out: &mut Buffer<V>, count: usize, f: impl Fn(usize) -> V) {
-    const CHUNK: usize = 64;
-    if count == 0 {
-        return;
-    }
-    let filler = f(0);
-    out.reserve(count);
-    let mut done = 0;
-    while count - done >= CHUNK {
-        let mut chunk = [filler; CHUNK];
-        for (i, slot) in chunk.iter_mut().enumerate() {
-            *slot = f(done + i);
-        }
-        out.extend_from_slice(&chunk);
-        done += CHUNK;
-    }
-    for i in done..count {
-        out.push(f(i));
-    }
+    out.extend_with(count, f);
 }

@@ -83,6 +83,18 @@ impl Frame {
             (field.least, field.greatest) = (field.least.min(other.least), field.greatest.max(other.greatest));
         }
     }
+    /// The range of a field.
+    #[must_use]
+    pub fn range(&self, field: usize) -> (u64, u64) {
+        let field = &self.fields[..self.len][field];
+        (field.least, field.greatest)
+    }
+    /// Gives a field a range that holds the one it has.
+    pub fn set_range(&mut self, field: usize, (least, greatest): (u64, u64)) {
+        let field = &mut self.fields[..self.len][field];
+        debug_assert!(least <= field.least && field.greatest <= greatest, "its values are within");
+        (field.least, field.greatest) = (least, greatest);
+    }
     /// Gives each field its place, the last one the lowest bits; false if they do not fit a word.
     pub fn place(&mut self) -> bool {
         let mut bits = 0;
@@ -134,21 +146,24 @@ impl<T: Int> Encoding<T> {
         fn each<V: Copy>(words: &mut [u64], values: &[V], code: impl Fn(V) -> u64) {
             words.iter_mut().zip(values).for_each(|(word, value)| *word |= code(*value));
         }
-        let upper = lower + words.len();
+        let (upper, field) = (lower + words.len(), *field);
         match self {
-            Encoding::Plain(values) => each(words, &values[lower..upper], |value| field.code(value.key())),
+            Encoding::Plain(values) => each(words, &values[lower..upper], move |value| field.code(value.key())),
             Encoding::Stride { base, step, len } => {
                 assert!(upper <= *len, "index {upper} of a column of {len}");
                 words.iter_mut().zip(lower as u64..).for_each(|(word, i)| *word |= field.code(base + step * i));
             }
             Encoding::Narrow8 { base, deltas, .. } => {
-                each(words, &deltas[lower..upper], |delta| field.code(base + u64::from(delta)));
+                let base = *base;
+                each(words, &deltas[lower..upper], move |delta| field.code(base + u64::from(delta)));
             }
             Encoding::Narrow16 { base, deltas, .. } => {
-                each(words, &deltas[lower..upper], |delta| field.code(base + u64::from(delta)));
+                let base = *base;
+                each(words, &deltas[lower..upper], move |delta| field.code(base + u64::from(delta)));
             }
             Encoding::Narrow32 { base, deltas, .. } => {
-                each(words, &deltas[lower..upper], |delta| field.code(base + u64::from(delta)));
+                let base = *base;
+                each(words, &deltas[lower..upper], move |delta| field.code(base + u64::from(delta)));
             }
         }
     }
@@ -164,27 +179,26 @@ impl<T: Int> Encoding<T> {
         {
             *self = narrow;
         }
-        let key = |index: usize| least + field.delta(words[index]);
-        let count = words.len();
+        // By value, so that what is written is known not to change them.
+        let (shift, mask, count) = (field.shift, u64::MAX >> (u64::BITS - field.bits()), words.len());
+        let code = move |index: usize| words[index] >> shift & mask;
+        let key = move |index: usize| least + code(index);
         let within = |base: u64, span: u64| base <= least && greatest - base <= span;
         match self {
             // Within its bounds, so that codes need not be looked at.
             Encoding::Narrow8 { base, span, deltas } if within(*base, *span) => {
                 let more = least - *base;
-                extend_with(deltas, count, |index| (field.delta(words[index]) + more) as u8);
+                extend_with(deltas, count, move |index| (code(index) + more) as u8);
             }
             Encoding::Narrow16 { base, span, deltas } if within(*base, *span) => {
                 let more = least - *base;
-                extend_with(deltas, count, |index| (field.delta(words[index]) + more) as u16);
+                extend_with(deltas, count, move |index| (code(index) + more) as u16);
             }
             Encoding::Narrow32 { base, span, deltas } if within(*base, *span) => {
                 let more = least - *base;
-                extend_with(deltas, count, |index| (field.delta(words[index]) + more) as u32);
+                extend_with(deltas, count, move |index| (code(index) + more) as u32);
             }
-            Encoding::Plain(values) => {
-                values.reserve(count);
-                extend_with(values, count, |index| T::from_key(key(index)));
-            }
+            Encoding::Plain(values) => extend_with(values, count, move |index| T::from_key(key(index))),
             _ => {
                 let mut block = [T::from_key(0); BLOCK];
                 for start in (0..count).step_by(BLOCK) {
@@ -237,14 +251,14 @@ mod tests {
 
     #[test]
     fn rows_are_had_back_from_words() {
-        check(2000, 64, |i| mix(i));
+        check(2000, 64, mix);
         check(2000, 64, |i| i64::MIN + 7 * i as i64);
         check(2000, 20, |i| (mix(i) >> 44, ()));
         check(2000, 37, |i| (mix(i) as u32 >> 12, (mix(!i) as u16, 3 - (mix(i) % 2) as i8)));
         check(2000, 61, |i| (u128::from(mix(i)) >> 4 | 1 << 100, 'x'));
         check(2000, 0, |_| (-5i64, "".len()));
         check(2000, 27, |i| (i * 5, (mix(i) % 5000) as i32 - 2500));
-        check(2000, 34, |i| (mix(i) % 2 == 0, mix(!i) as u32, i % 3 == 0));
+        check(2000, 34, |i| (mix(i).is_multiple_of(2), mix(!i) as u32, i.is_multiple_of(3)));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl<T: Int> Encoding<T> {
         if count == 0 {
             return;
         }
-        let line = |index: usize| first + step * index as u64;
+        let line = move |index: usize| first + step * index as u64;
         match self {
             Encoding::Plain(values) if Self::LINES && values.capacity() == 0 => {
                 let step = if count > 1 { step } else { 0 };
@@ -62,7 +62,7 @@ impl<T: Int> Encoding<T> {
             _ => {}
         }
         if !self.push_narrow(first, line(count - 1), count, line) {
-            extend_with(self.plain_mut(count), count, |index| T::from_key(line(index)));
+            extend_with(self.plain_mut(count), count, move |index| T::from_key(line(index)));
         }
     }
 
@@ -82,6 +82,9 @@ impl<T: Int> Encoding<T> {
             }
             _ => {}
         }
+        if self.push_within(values) {
+            return;
+        }
         let bounds = (first.key(), first.key());
         let (least, greatest) =
             values.iter().fold(bounds, |bounds, value| (bounds.0.min(value.key()), bounds.1.max(value.key())));
@@ -90,9 +93,32 @@ impl<T: Int> Encoding<T> {
         }
     }
 
+    /// Appends values to a narrow column, if it is easily seen that they are within its bounds.
+    fn push_within(&mut self, values: &[T]) -> bool {
+        let (Encoding::Narrow8 { base, span, .. }
+        | Encoding::Narrow16 { base, span, .. }
+        | Encoding::Narrow32 { base, span, .. }) = self
+        else {
+            return false;
+        };
+        let (base, span) = (*base, *span);
+        let delta = move |value: &T| value.key().wrapping_sub(base);
+        // No delta is above all of them together.
+        if values.iter().fold(0, |all, value| all | delta(value)) > span {
+            return false;
+        }
+        match self {
+            Encoding::Narrow8 { deltas, .. } => extend_with(deltas, values.len(), move |i| delta(&values[i]) as u8),
+            Encoding::Narrow16 { deltas, .. } => extend_with(deltas, values.len(), move |i| delta(&values[i]) as u16),
+            Encoding::Narrow32 { deltas, .. } => extend_with(deltas, values.len(), move |i| delta(&values[i]) as u32),
+            Encoding::Plain(_) | Encoding::Stride { .. } => unreachable!("narrow"),
+        }
+        true
+    }
+
     /// Appends `count` keys of `least..=greatest` to a column that is narrow, or can be made so; false, and nothing happens, if
     /// it is plain, or would be as wide.
-    fn push_narrow(&mut self, least: u64, greatest: u64, count: usize, key: impl Fn(usize) -> u64) -> bool {
+    fn push_narrow(&mut self, least: u64, greatest: u64, count: usize, key: impl Fn(usize) -> u64 + Copy) -> bool {
         let within =
             |bounds: Option<(u64, u64)>| bounds.is_some_and(|bounds| bounds.0 <= least && greatest <= bounds.1);
         let is_ready = !matches!(self, Encoding::Stride { .. }) && within(self.bounds());
@@ -100,9 +126,18 @@ impl<T: Int> Encoding<T> {
             return false;
         }
         match self {
-            Encoding::Narrow8 { base, deltas, .. } => extend_with(deltas, count, |index| (key(index) - *base) as u8),
-            Encoding::Narrow16 { base, deltas, .. } => extend_with(deltas, count, |index| (key(index) - *base) as u16),
-            Encoding::Narrow32 { base, deltas, .. } => extend_with(deltas, count, |index| (key(index) - *base) as u32),
+            Encoding::Narrow8 { base, deltas, .. } => {
+                let base = *base;
+                extend_with(deltas, count, move |index| (key(index) - base) as u8);
+            }
+            Encoding::Narrow16 { base, deltas, .. } => {
+                let base = *base;
+                extend_with(deltas, count, move |index| (key(index) - base) as u16);
+            }
+            Encoding::Narrow32 { base, deltas, .. } => {
+                let base = *base;
+                extend_with(deltas, count, move |index| (key(index) - base) as u32);
+            }
             Encoding::Plain(_) | Encoding::Stride { .. } => unreachable!("made narrow above"),
         }
         true

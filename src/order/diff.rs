@@ -30,6 +30,9 @@ impl DiffOverflow {
 pub trait Semigroup: for<'a> Columnar<Ref<'a> = Self> + Copy {
     /// The type that sums run in; its default is the empty sum.
     type Sum: Copy + Default + Send + fmt::Debug + 'static;
+    /// Where diffs are integers in a column of integers, and their sum is that of the numbers: the key
+    /// ([`Int::key`](crate::columnar::Int::key)) of zero, which is half of how many keys there are. Then sums of two are made of keys.
+    const ZERO_KEY: Option<u64> = None;
     /// Adds this diff to a sum. At least 2^63 diffs can be added before a sum is checked.
     fn add_to(self, sum: &mut Self::Sum);
     /// The sum as a diff, or nothing if it does not fit.
@@ -70,6 +73,7 @@ macro_rules! signed {
     ($($t:ty),*) => { $(
         impl Semigroup for $t {
             type Sum = i128;
+            const ZERO_KEY: Option<u64> = Some(1 << (<$t>::BITS - 1));
             #[inline]
             fn add_to(self, sum: &mut i128) { *sum += i128::from(self); }
             #[inline]

@@ -18,6 +18,7 @@
 mod many;
 mod output;
 mod pair;
+mod words;
 mod woven;
 
 use self::many::Many;

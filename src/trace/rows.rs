@@ -12,8 +12,9 @@
 #![forbid(unsafe_code)]
 
 use crate::order::Semigroup;
-use kpg_columnar::{Column, Frame, Rows, Sorter, gallop};
+use kpg_columnar::{Column, Frame, Rows, Sorter, gallop, weave_words};
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Rows looked at together for equal ones: where there are any, each costs several times as much.
 const BLOCK: usize = 64;
@@ -24,13 +25,21 @@ const FEW: usize = 64;
 /// So many updates from one side in a row are copied whole.
 const STRETCH: usize = 64;
 
-/// Three columns, sorted by the first two.
+/// Three columns, of which the first two are sorted by.
 pub(super) type Columns<'c, C, D, R> = (&'c C, &'c D, &'c <R as kpg_columnar::Columnar>::Column);
 /// The same of one's own.
 pub(super) type Owned<C, D, R> = (C, D, <R as kpg_columnar::Columnar>::Column);
 
+/// How two diffs are summed up within their words.
+struct Twos {
+    /// The code of zero; above all others, where no diff is zero or less.
+    zero: u64,
+    /// The diff of all rows, where they have one: unless any are equal, what comes out has one too.
+    constant: Option<Frame>,
+}
+
 /// Sums up sorted words.
-struct Summing<C: Column, D: Column, R: Semigroup> {
+pub(super) struct Summing<C: Column, D: Column, R: Semigroup> {
     frame: Frame,
     /// Bits of the diff.
     bits: u32,
@@ -38,7 +47,12 @@ struct Summing<C: Column, D: Column, R: Semigroup> {
     fields: [usize; 2],
     /// Whether a single row may have a diff of zero.
     zeros: bool,
-    out: Owned<C, D, R>,
+    /// Whether rows whose sum does not fit stay apart; else they are not taken.
+    apart: bool,
+    /// Where no more than two rows are equal, and the field of the diff is an integer's that holds their sums.
+    twos: Option<Twos>,
+    /// What comes out is appended here.
+    pub(super) out: Owned<C, D, R>,
     /// Of rows that are looked at one by one: their diffs, and what these come to.
     read: R::Column,
     sums: Vec<R>,
@@ -47,27 +61,59 @@ struct Summing<C: Column, D: Column, R: Semigroup> {
 impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
     fn new(frame: Frame, fields: [usize; 2], zeros: bool) -> Self {
         let bits = frame.bits_from(fields[1]);
-        Summing { frame, bits, fields, zeros, out: Default::default(), read: R::Column::default(), sums: Vec::new() }
+        let (read, sums) = (R::Column::default(), Vec::new());
+        Summing { frame, bits, fields, zeros, apart: true, twos: None, out: Default::default(), read, sums }
+    }
+    /// For rows of which none is zero and no more than two are equal, in parts of columns; none if rows do not fit a word each.
+    /// Those whose sum does not fit are not taken.
+    pub(super) fn of_twos(parts: [(Columns<'_, C, D, R>, Range<usize>); 2]) -> Option<Self> {
+        let (mut frame, fields) = frame_of::<C, D, R>(&parts)?;
+        let twos = R::ZERO_KEY.filter(|_| frame.len() == fields[1] + 1).and_then(|zero| {
+            let (least, greatest) = frame.range(fields[1]);
+            // What two of these come to, about zero, which is in the middle of all keys.
+            let two = |key: u64| u64::try_from(2 * i128::from(key) - i128::from(zero)).ok();
+            let (sum_least, sum_greatest) = (two(least)?, two(greatest).filter(|sum| sum / 2 < zero)?);
+            let mut wide = frame.clone();
+            wide.set_range(fields[1], (least.min(sum_least), greatest.max(sum_greatest)));
+            if !wide.place() {
+                return None;
+            }
+            frame = wide;
+            let mut same = Frame::default();
+            let constant = (least == greatest && same.push(least, least)).then_some(same);
+            Some(Twos { zero: zero.wrapping_sub(least.min(sum_least)), constant })
+        });
+        Some(Summing { apart: false, twos, ..Self::new(frame, fields, false) })
     }
 
+    /// The words of rows.
+    pub(super) fn encode(&self, columns: Columns<'_, C, D, R>, from: usize, words: &mut [u64]) {
+        encode::<C, D, R>(&self.frame, columns, from, words);
+    }
     /// What two words have in common iff they are equal but for the diff.
     #[inline]
-    fn code(&self, word: u64) -> u64 {
+    pub(super) fn code(&self, word: u64) -> u64 {
         word.checked_shr(self.bits).unwrap_or(0)
     }
 
-    /// Takes words in order; equal ones do not come in several calls. What is left of the words afterwards is of no use.
-    fn push(&mut self, words: &mut [u64]) {
+    /// Takes words in order; equal ones do not come in several calls. How many were taken: all, save where a sum does not fit. What
+    /// is left of the words afterwards is of no use.
+    pub(super) fn push(&mut self, words: &mut [u64]) -> usize {
+        if self.twos.is_some() {
+            return self.push_twos(words);
+        }
         let (mut read, mut write) = (0, 0);
         while read < words.len() {
             let mut end = words.len().min(read + BLOCK);
-            let next = &words[read..words.len().min(end + 1)];
-            let pair = next.iter().zip(&next[1..]).fold(false, |pair, (a, b)| pair | (self.code(*a) == self.code(*b)));
-            if pair || self.zeros {
+            if self.zeros || has_pair(&words[read..end], words.get(end).copied(), self.bits) {
                 while end < words.len() && self.code(words[end - 1]) == self.code(words[end]) {
                     end += 1;
                 }
-                self.sum_up(words, read..end, &mut write);
+                let taken = self.sum_up(words, read..end, &mut write);
+                if taken < end {
+                    read = taken;
+                    break;
+                }
             } else {
                 self.out.2.decode(&mut self.frame.fields_from(self.fields[1]), &words[read..end]);
                 if write < read {
@@ -79,39 +125,127 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
         }
         self.out.0.decode(&mut self.frame.fields(), &words[..write]);
         self.out.1.decode(&mut self.frame.fields_from(self.fields[0]), &words[..write]);
+        read
     }
 
-    /// Appends the sums of `part`, and moves the words that stay to `*write`.
-    fn sum_up(&mut self, words: &mut [u64], part: std::ops::Range<usize>, write: &mut usize) {
+    /// The same, where no more than two are equal: without a branch on whether they are, and without decoding what is summed up.
+    fn push_twos(&mut self, words: &mut [u64]) -> usize {
+        let Twos { zero, constant } = self.twos.as_ref().expect("asked for");
+        let (bits, zero) = (self.bits, *zero);
+        let mask = u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0);
+        let (mut write, mut before, count) = (0, 0, words.len());
+        for start in (0..count).step_by(BLOCK) {
+            let end = count.min(start + BLOCK);
+            // Of the last word the next block tells, if there is one.
+            let (own, next) = (&words[start..end], words.get(end).copied());
+            if before == 0 && !has_pair(own, next, bits) {
+                words.copy_within(start..end, write);
+                write += end - start;
+                continue;
+            }
+            for at in start..end {
+                let (word, next) = (words[at], words.get(at + 1).copied());
+                // Codes are distances from the least, so that one of zero is too many.
+                let sum = word.wrapping_add(before);
+                let ends = next.is_none_or(|next| (word ^ next).checked_shr(bits).unwrap_or(0) != 0);
+                words[write] = sum;
+                write += usize::from(ends & (sum & mask != zero));
+                before = if ends { 0 } else { (sum & mask).wrapping_sub(zero) };
+            }
+        }
+        let words = &words[..write];
+        self.out.0.decode(&mut self.frame.fields(), words);
+        self.out.1.decode(&mut self.frame.fields_from(self.fields[0]), words);
+        match constant.as_ref().filter(|_| write == count) {
+            Some(same) => self.out.2.decode(&mut same.fields(), words),
+            None => self.out.2.decode(&mut self.frame.fields_from(self.fields[1]), words),
+        }
+        count
+    }
+
+    /// Appends the sums of `part`, and moves the words that stay to `*write`. Where it stopped.
+    fn sum_up(&mut self, words: &mut [u64], part: Range<usize>, write: &mut usize) -> usize {
         self.read.clear();
         self.read.decode(&mut self.frame.fields_from(self.fields[1]), &words[part.clone()]);
-        let mut at = part.start;
-        while at < part.end {
-            let code = self.code(words[at]);
-            let next = (at + 1..part.end).find(|next| self.code(words[*next]) != code).unwrap_or(part.end);
-            let diffs = (at..next).map(|index| self.read.get(index - part.start));
-            let mut sum = R::Sum::default();
-            diffs.clone().for_each(|diff| diff.add_to(&mut sum));
-            if !R::sum_is_zero(&sum) {
-                let kept = match R::from_sum(sum) {
-                    Some(diff) => {
-                        self.sums.push(diff);
-                        at..at + 1
-                    }
-                    // One that does not fit stays apart.
-                    None => {
-                        self.sums.extend(diffs);
-                        at..next
-                    }
-                };
-                words.copy_within(kept.clone(), *write);
-                *write += kept.len();
+        let Range { start, end } = part;
+        // More than is needed, so that any of them may be written.
+        self.sums.resize((end - start).max(self.sums.len()), self.read.get(0));
+        let (mut stopped, mut stay) = (end, 0);
+        let mut sum = R::Sum::default();
+        let mut code = self.code(words[start]);
+        // Without a branch on whether two rows are equal: each is written, and the next one over it unless it is to stay.
+        for at in start..end {
+            let word = words[at];
+            let next = words[..end].get(at + 1).map_or(!code, |next| self.code(*next));
+            let ends = next != code;
+            code = next;
+            let diff = self.read.get(at - start);
+            diff.add_to(&mut sum);
+            let fitting = R::from_sum(sum);
+            if ends && fitting.is_none() {
+                let group = words[start..at].iter().rposition(|other| self.code(*other) != self.code(word));
+                let group = group.map_or(start, |before| start + before + 1);
+                if !self.apart {
+                    stopped = group;
+                    break;
+                }
+                for index in group..at + 1 {
+                    (words[*write], self.sums[stay]) = (words[index], self.read.get(index - start));
+                    (*write, stay) = (*write + 1, stay + 1);
+                }
+                sum = R::Sum::default();
+                continue;
             }
-            at = next;
+            (words[*write], self.sums[stay]) = (word, fitting.unwrap_or(diff));
+            let stays = usize::from(ends && !R::sum_is_zero(&sum));
+            (*write, stay) = (*write + stays, stay + stays);
+            if ends {
+                sum = R::Sum::default();
+            }
         }
-        self.out.2.push_values(&self.sums);
-        self.sums.clear();
+        self.out.2.push_values(&self.sums[..stay]);
+        stopped
     }
+}
+
+/// Whether two words in a row are the same but for their lowest `bits`; without a way out, so that it is compiled to vectors.
+fn has_pair(words: &[u64], next: Option<u64>, bits: u32) -> bool {
+    let code = |word: u64| word.checked_shr(bits).unwrap_or(0);
+    let Some(last) = words.last() else { return false };
+    let within = words.iter().zip(&words[1..]).fold(false, |pair, (a, b)| pair | (code(*a) == code(*b)));
+    within || next.is_some_and(|next| code(*last) == code(next))
+}
+
+/// Rows as words.
+fn encode<C: Column, D: Column, R: Semigroup>(
+    frame: &Frame,
+    (first, second, diffs): Columns<'_, C, D, R>,
+    from: usize,
+    words: &mut [u64],
+) {
+    let mut fields = frame.fields();
+    first.encode(from, &mut fields, words);
+    second.encode(from, &mut fields, words);
+    diffs.encode(from, &mut fields, words);
+}
+
+/// A frame for the rows of all parts, and how many fields the first column has, and the first two; none if rows do not fit a word.
+fn frame_of<C: Column, D: Column, R: Semigroup>(
+    parts: &[(Columns<'_, C, D, R>, Range<usize>)],
+) -> Option<(Frame, [usize; 2])> {
+    let (mut frame, mut fields) = (Frame::default(), [0; 2]);
+    for ((first, second, diffs), Range { start, end }) in parts {
+        let mut one = Frame::default();
+        let mut fits = one.add(*first, *start, *end);
+        fields[0] = one.len();
+        fits = fits && one.add(*second, *start, *end);
+        fields[1] = one.len();
+        if !(fits && one.add(*diffs, *start, *end)) {
+            return None;
+        }
+        frame.widen(&one);
+    }
+    frame.place().then_some((frame, fields))
 }
 
 /// Sorts `columns[low..high]` by the first two and sums up the third; none if rows do not fit a word each.
@@ -155,10 +289,7 @@ impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
             self.block.clear();
             self.block.resize(count, 0);
             self.at = 0;
-            let mut fields = frame.fields();
-            self.columns.0.encode(self.next, &mut fields, &mut self.block);
-            self.columns.1.encode(self.next, &mut fields, &mut self.block);
-            self.columns.2.encode(self.next, &mut fields, &mut self.block);
+            encode::<C, D, R>(frame, self.columns, self.next, &mut self.block);
             self.next += count;
         }
         !self.rest().is_empty()
@@ -173,9 +304,8 @@ impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
         }
         let columns = self.columns;
         let code = |summing: &Summing<C, D, R>, index: usize| {
-            let (mut word, mut fields) = ([0], summing.frame.fields());
-            columns.0.encode(index, &mut fields, &mut word);
-            columns.1.encode(index, &mut fields, &mut word);
+            let mut word = [0];
+            summing.encode(columns, index, &mut word);
             summing.code(word[0])
         };
         if code(summing, start + STRETCH) < target && code(summing, start) > summing.code(*last) {
@@ -194,36 +324,6 @@ impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
     }
 }
 
-/// Merges words until one side is used up; returns how many of each were taken. `out` has room for all.
-fn weave(a: &[u64], b: &[u64], out: &mut [u64]) -> [usize; 2] {
-    let (mut i, mut j) = (0, 0);
-    for slot in out {
-        let (Some(x), Some(y)) = (a.get(i), b.get(j)) else { break };
-        let from_a = x <= y;
-        *slot = if from_a { *x } else { *y };
-        i += usize::from(from_a);
-        j += usize::from(!from_a);
-    }
-    [i, j]
-}
-
-/// A frame for the rows of all runs, and how many fields the first column has, and the first two.
-fn frame_of<C: Column, D: Column, R: Semigroup>(runs: &[Columns<'_, C, D, R>]) -> Option<(Frame, [usize; 2])> {
-    let (mut frame, mut fields) = (Frame::default(), [0; 2]);
-    for (first, second, diffs) in runs {
-        let (len, mut one) = (first.len(), Frame::default());
-        let mut fits = one.add(*first, 0, len);
-        fields[0] = one.len();
-        fits = fits && one.add(*second, 0, len);
-        fields[1] = one.len();
-        if !(fits && one.add(*diffs, 0, len)) {
-            return None;
-        }
-        frame.widen(&one);
-    }
-    frame.place().then_some((frame, fields))
-}
-
 thread_local! {
     // Merges take turns, and many are short.
     static BLOCKS: RefCell<[Vec<u64>; 3]> = RefCell::default();
@@ -237,7 +337,7 @@ pub(super) fn merge_rows<C: Column, D: Column, R: Semigroup>(
     if runs.iter().any(|run| run.0.len() < FEW) {
         return None;
     }
-    let (frame, fields) = frame_of::<C, D, R>(&runs)?;
+    let (frame, fields) = frame_of::<C, D, R>(&runs.map(|run| (run, 0..run.0.len())))?;
     let mut summing = Summing::<C, D, R>::new(frame, fields, false);
     summing.out.0.prepare_merge(&runs.map(|run| run.0), false);
     summing.out.1.prepare_merge(&runs.map(|run| run.1), false);
@@ -250,7 +350,7 @@ pub(super) fn merge_rows<C: Column, D: Column, R: Semigroup>(
     while a.refill(&summing.frame) & b.refill(&summing.frame) {
         let before = held.len();
         held.resize(before + a.rest().len() + b.rest().len(), 0);
-        let taken = weave(a.rest(), b.rest(), &mut held[before..]);
+        let taken = weave_words(a.rest(), b.rest(), &mut held[before..]);
         held.truncate(before + taken[0] + taken[1]);
         (a.at, b.at) = (a.at + taken[0], b.at + taken[1]);
         let last = summing.code(held[held.len() - 1]);
@@ -284,20 +384,14 @@ pub(super) fn merge_many_rows<C: Column, D: Column, R: Semigroup>(
     sorter: &mut Sorter,
     runs: &[Columns<'_, C, D, R>],
 ) -> Option<Owned<C, D, R>> {
-    let (frame, fields) = frame_of::<C, D, R>(runs)?;
+    let (frame, fields) = frame_of::<C, D, R>(&runs.iter().map(|run| (*run, 0..run.0.len())).collect::<Vec<_>>())?;
     let mut summing = Summing::<C, D, R>::new(frame.clone(), fields, false);
     summing.out.0.prepare_merge(&runs.iter().map(|run| run.0).collect::<Vec<_>>(), false);
     summing.out.1.prepare_merge(&runs.iter().map(|run| run.1).collect::<Vec<_>>(), false);
     summing.out.2.prepare_merge(&runs.iter().map(|run| run.2).collect::<Vec<_>>(), true);
-    let encode = |run: &Columns<'_, C, D, R>, from: usize, words: &mut [u64]| {
-        let mut fields = frame.fields();
-        run.0.encode(from, &mut fields, words);
-        run.1.encode(from, &mut fields, words);
-        run.2.encode(from, &mut fields, words);
-    };
     let code_at = |run: usize, index: usize| {
         let mut word = [0];
-        encode(&runs[run], index, &mut word);
+        encode::<C, D, R>(&frame, runs[run], index, &mut word);
         word[0].checked_shr(frame.bits_from(fields[1])).unwrap_or(0)
     };
     // Ranges end where samples say: each stands for as many rows of its run as a sixteenth of a range.
@@ -318,7 +412,7 @@ pub(super) fn merge_many_rows<C: Column, D: Column, R: Semigroup>(
         let words = sorter.sort_filled(&frame, fields[1], count, |mut words| {
             for (run, (start, end)) in runs.iter().zip(next.iter().zip(&ends)) {
                 let (own, rest) = words.split_at_mut(end - start);
-                encode(run, *start, own);
+                encode::<C, D, R>(&frame, *run, *start, own);
                 words = rest;
             }
         });
@@ -402,6 +496,53 @@ mod tests {
             let out = Updates { data: done.0, times: done.1, diffs: done.2 };
             assert!(is_consolidated(&out));
             assert_eq!(model([&out]), model(&runs));
+        }
+    }
+
+    /// Of diffs around zero, above it, below it, all the same, and as large as they can be.
+    #[test]
+    fn twos_are_summed_up_in_their_words() {
+        let line = |from: u64, to: u64, diff: &dyn Fn(u64) -> i32| {
+            let mut rows = Updates::<u64, (), i32>::default();
+            (from..to)
+                .filter(|data| !mix(*data + to).is_multiple_of(3))
+                .for_each(|data| rows.push(data, (), diff(data)));
+            rows
+        };
+        let odd = |data: u64| (data % 2) as i32;
+        let diffs: [&dyn Fn(u64) -> i32; 8] = [
+            &|_| 1,
+            &|_| -1,
+            &|data| 1 - 2 * odd(data),
+            &|data| 7 + odd(data),
+            &|data| -7 - odd(data),
+            &|_| i32::MAX / 2,
+            &|data| i32::MAX - odd(data),
+            &|_| i32::MIN,
+        ];
+        for (first, second) in diffs.iter().flat_map(|first| diffs.iter().map(move |second| (first, second))) {
+            let (a, b) = (line(0, 300, first), line(100, 400, second));
+            let sides = [&a, &b].map(|run| ((&run.data, &run.times, &run.diffs), 0..run.len()));
+            let mut summing = Summing::<_, _, i32>::of_twos(sides).expect("they fit");
+            let mut words = [vec![0; a.len()], vec![0; b.len()]];
+            [&a, &b].into_iter().zip(&mut words).for_each(|(run, words)| {
+                summing.encode((&run.data, &run.times, &run.diffs), 0, words);
+            });
+            let mut words = words.concat();
+            words.sort_unstable();
+            let mut sums = BTreeMap::<u64, i64>::new();
+            [&a, &b]
+                .iter()
+                .flat_map(|run| run.iter())
+                .for_each(|row| *sums.entry(row.0).or_default() += i64::from(row.2));
+            let fits = sums.values().all(|sum| i32::try_from(*sum).is_ok());
+            let count = words.len();
+            assert_eq!(summing.push(&mut words) == count, fits);
+            sums.retain(|_, sum| *sum != 0);
+            let out = &summing.out;
+            assert!(!fits || out.0.len() == sums.len());
+            let found = (0..out.0.len()).map(|index| (out.0.get(index), i64::from(out.2.get(index))));
+            assert!(found.zip(sums).all(|(found, expected)| found == expected));
         }
     }
 

@@ -40,6 +40,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
                 continue;
             }
             if self.inside.is_none() {
+                self.work_words(fuel);
                 self.work_woven(fuel);
                 if *fuel <= 0 || self.is_merged() {
                     continue;

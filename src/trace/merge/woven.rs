@@ -391,7 +391,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
     }
 
     /// Whether the next keys of one side are all before the other's next.
-    fn in_stretch(&self) -> bool {
+    pub(super) fn in_stretch(&self) -> bool {
         let is_before = |side: usize| {
             let (keys, other) = (&self.inputs[side].layers.keys, &self.inputs[1 - side].layers.keys);
             let last = self.keys[side] + STRETCH;
