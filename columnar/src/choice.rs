@@ -6,6 +6,7 @@ use crate::encoding::{Encoding, extend_with};
 use crate::int::Int;
 use crate::seal::Sealer;
 use kpg_arena::Buffer;
+use std::any::Any;
 
 /// How far the choice of an encoding, and then the encoding, has come.
 pub(crate) struct Choice<T: Int> {
@@ -75,10 +76,12 @@ impl<T: Int> Choice<T> {
     }
 
     fn widen(&mut self, next: &[T]) -> usize {
-        let (least, greatest) = next.iter().fold((self.least, self.greatest), |(least, greatest), value| {
-            (least.min(value.key()), greatest.max(value.key()))
-        });
-        (self.least, self.greatest) = (least, greatest);
+        // Of values, not of keys: short ones are compared by the vector.
+        if let Some(first) = next.first() {
+            let bounds = |bounds: (T, T), value: &T| (bounds.0.min(*value), bounds.1.max(*value));
+            let (least, greatest) = next.iter().fold((*first, *first), bounds);
+            (self.least, self.greatest) = (self.least.min(least.key()), self.greatest.max(greatest.key()));
+        }
         next.len()
     }
 
@@ -90,6 +93,37 @@ impl<T: Int> Choice<T> {
         }
         Encoding::narrow(base, self.greatest, len)
             .or_else(|| is_loose(values).then(|| Encoding::Plain(Buffer::with_capacity(len))))
+    }
+}
+
+/// Chooses an encoding for values, and encodes them, for at most `fuel`: none if there is more to do, and within that none if they
+/// stay as they are.
+pub(crate) fn choose<T: Int>(
+    values: &Buffer<T>,
+    fuel: &mut usize,
+    state: &mut Option<Box<dyn Any + Send>>,
+) -> Option<Option<Encoding<T>>> {
+    let mut choice = match state.take() {
+        Some(begun) => *begun.downcast::<Choice<T>>().expect("this part's state"),
+        None => Choice::of(values),
+    };
+    if choice.work(values, fuel) {
+        return Some(choice.into_encoding());
+    }
+    *state = Some(Box::new(choice));
+    None
+}
+
+impl<D: Int> Encoding<D> {
+    /// What these come to, if they are differences of other values from `base`; `again` makes a column of differences that are kept.
+    pub(crate) fn above<T: Int>(self, base: u64, again: impl FnOnce(Buffer<D>) -> Encoding<T>) -> Encoding<T> {
+        match self {
+            Encoding::Stride { base: least, step, len } => Encoding::Stride { base: base + least, step, len },
+            Encoding::Narrow8 { base: least, span, deltas } => Encoding::Narrow8 { base: base + least, span, deltas },
+            Encoding::Narrow16 { base: least, span, deltas } => Encoding::Narrow16 { base: base + least, span, deltas },
+            Encoding::Narrow32 { base: least, span, deltas } => Encoding::Narrow32 { base: base + least, span, deltas },
+            Encoding::Plain(deltas) => again(deltas),
+        }
     }
 }
 

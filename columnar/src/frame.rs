@@ -120,7 +120,7 @@ impl Frame {
 }
 
 impl<T: Int> Encoding<T> {
-    /// The least and the greatest key of `lower..upper`, which is not empty; of what is narrow, bounds of them.
+    /// The least and the greatest key of `lower..upper`, which is not empty, or bounds of them that are known without looking.
     pub(crate) fn range(&self, lower: usize, upper: usize) -> (u64, u64) {
         assert!(lower < upper && upper <= self.len(), "range {lower}..{upper} of a column of {}", self.len());
         match self {
@@ -132,9 +132,13 @@ impl<T: Int> Encoding<T> {
                 (least.key(), greatest.key())
             }
             Encoding::Stride { base, step, .. } => (base + step * lower as u64, base + step * (upper as u64 - 1)),
-            Encoding::Narrow8 { base, span, .. }
-            | Encoding::Narrow16 { base, span, .. }
-            | Encoding::Narrow32 { base, span, .. } => (*base, base + span),
+            // Their bounds, as those of diffs, may have grown from merge to merge, and to look takes next to nothing.
+            Encoding::Narrow8 { base, deltas, .. } => {
+                let bounds = |bounds: (u8, u8), delta: &u8| (bounds.0.min(*delta), bounds.1.max(*delta));
+                let (least, greatest) = deltas[lower..upper].iter().fold((u8::MAX, 0), bounds);
+                (base + u64::from(least), base + u64::from(greatest))
+            }
+            Encoding::Narrow16 { base, span, .. } | Encoding::Narrow32 { base, span, .. } => (*base, base + span),
         }
     }
 
@@ -168,13 +172,13 @@ impl<T: Int> Encoding<T> {
         }
     }
 
-    /// See [`Column::decode`]. An empty column becomes as narrow as the field.
+    /// See [`Column::decode`]. A new column becomes as narrow as the field.
     pub(crate) fn push_codes(&mut self, field: &Field, words: &[u64]) {
         let Field { least, greatest, .. } = *field;
         if least == greatest || words.is_empty() {
             return self.push_line(least, 0, words.len());
         }
-        if self.len() == 0
+        if matches!(self, Encoding::Plain(values) if values.capacity() == 0)
             && let Some(narrow) = Encoding::narrow(least, greatest, words.len())
         {
             *self = narrow;
@@ -259,6 +263,20 @@ mod tests {
         check(2000, 0, |_| (-5i64, "".len()));
         check(2000, 27, |i| (i * 5, (mix(i) % 5000) as i32 - 2500));
         check(2000, 34, |i| (mix(i).is_multiple_of(2), mix(!i) as u32, i.is_multiple_of(3)));
+    }
+
+    /// What was made ready for many values stays so, whatever the first of them are like.
+    #[test]
+    fn room_for_a_merge_stays() {
+        let mut all = crate::Ints::<u64>::default();
+        (0..10_000).for_each(|i| all.push(mix(i) >> 20));
+        let mut out = crate::Ints::<u64>::default();
+        out.prepare_merge(&[&all, &all], false);
+        let bytes = out.bytes();
+        let mut frame = Frame::default();
+        assert!(bytes >= 160_000 && frame.push(5, 9) && frame.place());
+        out.decode(&mut frame.fields(), &[0, 1, 4]);
+        assert!(out.bytes() == bytes && out.as_plain() == Some(&[5, 6, 9]));
     }
 
     #[test]

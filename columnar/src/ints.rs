@@ -1,7 +1,7 @@
 //! The column of integers, chars and floats; every other column is built from it.
 //!
 //! While it is built, it lies as file `grow` says; once sealed, in the smallest of the encodings (file `encoding`).
-use crate::choice::{Choice, shrink_in};
+use crate::choice::{choose, shrink_in};
 use crate::encoding::{Encoding, EncodingKind, extend_with};
 use crate::float::{F32, F64};
 use crate::frame::{Fields, Frame};
@@ -151,30 +151,36 @@ impl<T: Int + Columnar<Column = Self> + for<'a> Columnar<Ref<'a> = T>> Column fo
         self.plain_mut().reserve(additional);
     }
     fn seal_in(&mut self, sealer: &mut Sealer) -> bool {
-        // What was woven is as narrow as what it came from, and may have got short.
-        match &mut self.encoding {
-            Encoding::Narrow8 { deltas, .. } => return shrink_in(deltas, sealer),
-            Encoding::Narrow16 { deltas, .. } => return shrink_in(deltas, sealer),
-            Encoding::Narrow32 { deltas, .. } => return shrink_in(deltas, sealer),
-            Encoding::Plain(_) | Encoding::Stride { .. } => {}
+        if self.encoding.len() == 0 {
+            self.encoding = Encoding::Plain(Buffer::new());
         }
         sealer.part(|fuel, state| {
-            let Encoding::Plain(values) = &self.encoding else { return true };
-            if values.is_empty() {
-                self.encoding = Encoding::Plain(Buffer::new());
-                return true;
-            }
-            let mut choice = match state.take() {
-                Some(begun) => *begun.downcast().expect("this part's state"),
-                None => Choice::of(values),
+            // What was woven or decoded is as narrow as what it came from, and may have got narrower, or a line.
+            let chosen = match &self.encoding {
+                Encoding::Plain(values) if values.is_empty() => return true,
+                Encoding::Stride { .. } => return true,
+                Encoding::Plain(values) => choose(values, fuel, state),
+                Encoding::Narrow8 { base, span, deltas } => {
+                    let (base, span) = (*base, *span);
+                    let again = move |deltas| Encoding::Narrow8 { base, span, deltas };
+                    choose(deltas, fuel, state).map(|new| new.map(|new| new.above(base, again)))
+                }
+                Encoding::Narrow16 { base, span, deltas } => {
+                    let (base, span) = (*base, *span);
+                    let again = move |deltas| Encoding::Narrow16 { base, span, deltas };
+                    choose(deltas, fuel, state).map(|new| new.map(|new| new.above(base, again)))
+                }
+                Encoding::Narrow32 { base, span, deltas } => {
+                    let (base, span) = (*base, *span);
+                    let again = move |deltas| Encoding::Narrow32 { base, span, deltas };
+                    choose(deltas, fuel, state).map(|new| new.map(|new| new.above(base, again)))
+                }
             };
-            let done = choice.work(values, fuel);
-            if !done {
-                *state = Some(Box::new(choice));
-            } else if let Some(encoding) = choice.into_encoding() {
+            let Some(new) = chosen else { return false };
+            if let Some(encoding) = new {
                 self.encoding = encoding;
             }
-            done
+            true
         })
     }
     fn bytes(&self) -> usize {
@@ -374,6 +380,31 @@ mod tests {
         // A line that leaves the range of keys is no stride.
         assert_eq!(sealed(&[u64::MAX - 1, u64::MAX, 0]).0, Plain);
         assert_eq!(sealed(&[3u64, 2, 1]).0, Narrow8);
+    }
+
+    /// Columns that were narrow before they are sealed: those that are lines, or narrower than they could have been.
+    #[test]
+    fn what_is_narrow_already_is_sealed_smaller() {
+        use EncodingKind::*;
+        let narrow = |values: &[i64]| {
+            let mut column = Ints::<i64>::default();
+            column.encoding =
+                Encoding::narrow(0i64.key(), (1i64 << 31).key(), values.len()).expect("narrower than plain");
+            column.push_values(values);
+            assert_eq!(column.kind(), Narrow32);
+            let mut sealer = Sealer::new();
+            while !sealer.slice(&mut 7, |sealer| column.seal_in(sealer)) {}
+            column.check_invariants();
+            assert!(values.iter().enumerate().all(|(index, value)| column.get(index) == *value));
+            column.kind()
+        };
+        let spread = |by: u64| -> Vec<i64> { (0..1000).map(|i| (crate::mix(i) % by + 77) as i64).collect() };
+        assert_eq!(narrow(&[5; 1000]), Constant);
+        assert_eq!(narrow(&(0..1000).map(|i| 3 * i).collect::<Vec<_>>()), Stride);
+        assert_eq!(narrow(&spread(200)), Narrow8);
+        assert_eq!(narrow(&spread(60_000)), Narrow16);
+        assert_eq!(narrow(&spread(1 << 30)), Narrow32);
+        assert_eq!(narrow(&[]), Plain);
     }
 
     #[test]

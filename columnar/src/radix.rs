@@ -10,7 +10,7 @@ const NARROW: u32 = 8;
 const WIDE: u32 = 12;
 /// From this length on wide digits pay.
 const WIDE_FROM: usize = 4096;
-/// So few words of a part that was dealt out are sorted by comparing.
+/// So few words are sorted by comparing.
 const FEW: usize = 64;
 
 /// How many passes, of digits how wide.
@@ -31,7 +31,7 @@ pub(crate) fn pays(len: usize, bits: u32) -> bool {
 }
 
 /// Sorts `words` by their bits `low .. low + bits`, keeping equal ones in order. `spare` and `counts` are
-/// scratch. O(passes × n).
+/// scratch. O(bits × n) at worst, and then most bits tell but few words apart.
 ///
 /// Where there are many, they are dealt out by their highest bits first, into parts that stay in the cache together with their
 /// spare copy.

@@ -210,7 +210,7 @@ impl Sorter {
         fill(&mut self.words);
         let low = frame.bits_from(compared);
         let bits = frame.bits_from(0) - low;
-        // What is equal but for its other fields may lie in any order.
+        // What is equal but for its other fields may lie in any order, which need not be that of the words.
         if bits > 0 && !self.words.is_sorted() {
             if pays(len, bits) {
                 let Sorter { words, spare, counts, .. } = self;

@@ -146,8 +146,8 @@ pub trait Column: Default + Send + Sync + 'static {
         packed
     }
 
-    /// Appends to `frame` the ranges of the fields of `lower..upper`, which is not empty; false, and `frame` is of no use, if the
-    /// values are not made of integers.
+    /// Appends to `frame` the ranges of the fields of `lower..upper`, which is not empty, or wider ones; false, and `frame` is of no
+    /// use, if the values are not made of integers, or of too many.
     ///
     /// # Panics
     /// If the range does not lie in the column.
@@ -160,7 +160,7 @@ pub trait Column: Default + Send + Sync + 'static {
     /// zero. Takes the fields that [`frame`](Self::frame) appended, or wider ones.
     ///
     /// # Panics
-    /// If there are fewer values than words; always, where `frame` is always false.
+    /// If there are fewer values than words, where a value has any field; always, where `frame` is always false.
     fn encode(&self, lower: usize, fields: &mut Fields<'_>, words: &mut [u64]) {
         let _ = (lower, fields, words);
         unreachable!("the column has no frame");

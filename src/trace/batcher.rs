@@ -26,8 +26,8 @@ const KEPT: usize = 1 << 10;
 const LEAST: usize = 1024;
 /// Before that is known.
 const FIRST: usize = 8192;
-/// So many runs of one order of magnitude are merged at once, when there are so many: each update is moved as many times as there
-/// are orders.
+/// So many runs of one order of magnitude, and smaller ones between, are merged at once: each update is moved about as many times
+/// as there are orders.
 const FAN: usize = 16;
 
 /// Unsealed updates.
@@ -155,7 +155,7 @@ impl<D: Columnar, T: Timestamp, R: Semigroup> Batcher<D, T, R> {
     }
     fn push_run(&mut self, mut run: Updates<D, T, R>) {
         let class = |run: &Updates<D, T, R>| (run.len() | 1).ilog2() / FAN.ilog2();
-        loop {
+        while !run.is_empty() {
             let shorter = self.runs.iter().rev().take_while(|before| class(before) <= class(&run)).count();
             if shorter + 1 < FAN {
                 break;
@@ -262,6 +262,28 @@ mod tests {
             check(&ops, Pair::new);
             true
         }
+    }
+
+    /// Of many runs one vanishes, before it is merged with the others, or among what is sorted at once.
+    #[test]
+    fn runs_that_vanish_are_left_out() {
+        let mut batcher = Batcher::<u64, u64, i64>::new();
+        for run in 0..FAN as u64 {
+            for index in 0..batcher.limit as u64 {
+                let diff = if index % 2 == 0 { 1 } else { -1 };
+                batcher.push_one(5, 0, if run < FAN as u64 - 1 { 1 } else { diff });
+            }
+        }
+        let sum = batcher.seal(&Antichain::from_elem(1)).expect("not all vanish");
+        assert_eq!((sum.len(), sum.data.get(0)), (1, 5));
+
+        let mut updates = Updates::<u64, u64, i64>::default();
+        let (many, chunk) = (3u64 << 20, 1 << 20);
+        for index in 0..many {
+            let vanishes = (chunk..2 * chunk).contains(&index);
+            updates.push(if vanishes { 7 } else { kpg_columnar::mix(index) }, 0, if index % 2 == 0 { 1 } else { -1 });
+        }
+        assert_eq!(sort_and_consolidate_with(&mut Sorter::default(), updates).len() as u64, many - chunk);
     }
 
     #[test]

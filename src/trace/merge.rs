@@ -11,7 +11,8 @@
 //! the output is sealed. One unit of fuel is about one update; a call goes beyond its fuel by no more than the updates of one
 //! (key, val).
 //!
-//! In the order of reading: `output` (what any merge writes), `pair` and `woven` (two inputs, nearly all there are), `many`.
+//! In the order of reading: `output` (what any merge writes), `pair` with `words` and `woven` (two inputs, nearly all there are),
+//! `many`.
 //! Before: `spine`. Next stop: `layers`.
 #![forbid(unsafe_code)]
 

@@ -20,8 +20,8 @@ use std::ops::Range;
 const BLOCK: usize = 64;
 /// Rows merged at once: what is read and written stays in the first-level cache.
 const MERGED: usize = 512;
-/// So few updates are merged as they are.
-const FEW: usize = 64;
+/// So few updates are sorted or merged as they are: what words need beside them costs more.
+pub(super) const FEW: usize = 64;
 /// So many updates from one side in a row are copied whole.
 const STRETCH: usize = 64;
 
@@ -171,7 +171,7 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
         // More than is needed, so that any of them may be written.
         self.sums.resize((end - start).max(self.sums.len()), self.read.get(0));
         let (mut stopped, mut stay) = (end, 0);
-        let mut sum = R::Sum::default();
+        let (mut sum, mut group) = (R::Sum::default(), start);
         let mut code = self.code(words[start]);
         // Without a branch on whether two rows are equal: each is written, and the next one over it unless it is to stay.
         for at in start..end {
@@ -183,24 +183,23 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
             diff.add_to(&mut sum);
             let fitting = R::from_sum(sum);
             if ends && fitting.is_none() {
-                let group = words[start..at].iter().rposition(|other| self.code(*other) != self.code(word));
-                let group = group.map_or(start, |before| start + before + 1);
                 if !self.apart {
                     stopped = group;
                     break;
                 }
+                // The group's words may be overwritten, but are all the same but for the diff.
                 for index in group..at + 1 {
-                    (words[*write], self.sums[stay]) = (words[index], self.read.get(index - start));
+                    (words[*write], self.sums[stay]) = (word, self.read.get(index - start));
                     (*write, stay) = (*write + 1, stay + 1);
                 }
-                sum = R::Sum::default();
+                (sum, group) = (R::Sum::default(), at + 1);
                 continue;
             }
             (words[*write], self.sums[stay]) = (word, fitting.unwrap_or(diff));
             let stays = usize::from(ends && !R::sum_is_zero(&sum));
             (*write, stay) = (*write + stays, stay + stays);
             if ends {
-                sum = R::Sum::default();
+                (sum, group) = (R::Sum::default(), at + 1);
             }
         }
         self.out.2.push_values(&self.sums[..stay]);
@@ -230,11 +229,12 @@ fn encode<C: Column, D: Column, R: Semigroup>(
 }
 
 /// A frame for the rows of all parts, and how many fields the first column has, and the first two; none if rows do not fit a word.
+/// Empty parts have none.
 fn frame_of<C: Column, D: Column, R: Semigroup>(
     parts: &[(Columns<'_, C, D, R>, Range<usize>)],
 ) -> Option<(Frame, [usize; 2])> {
     let (mut frame, mut fields) = (Frame::default(), [0; 2]);
-    for ((first, second, diffs), Range { start, end }) in parts {
+    for ((first, second, diffs), Range { start, end }) in parts.iter().filter(|part| !part.1.is_empty()) {
         let mut one = Frame::default();
         let mut fits = one.add(*first, *start, *end);
         fields[0] = one.len();
@@ -248,13 +248,16 @@ fn frame_of<C: Column, D: Column, R: Semigroup>(
     frame.place().then_some((frame, fields))
 }
 
-/// Sorts `columns[low..high]` by the first two and sums up the third; none if rows do not fit a word each.
+/// Sorts `columns[low..high]` by the first two and sums up the third; none if rows do not fit a word each, or are few.
 pub(super) fn sum_rows<C: Column, D: Column, R: Semigroup>(
     sorter: &mut Sorter,
     columns: Columns<'_, C, D, R>,
     low: usize,
     high: usize,
 ) -> Option<Owned<C, D, R>> {
+    if high - low < FEW {
+        return None;
+    }
     let Rows { words, frame, fields } = sorter.sort_rows(columns, low, high)?;
     let zeros = match columns.2.constant() {
         Some(diff) => diff.is_zero(),
@@ -291,6 +294,10 @@ impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
             self.at = 0;
             encode::<C, D, R>(frame, self.columns, self.next, &mut self.block);
             self.next += count;
+            if !self.block.is_sorted() {
+                // Rows whose sum does not fit lie in any order of diffs.
+                self.block.sort_unstable();
+            }
         }
         !self.rest().is_empty()
     }
@@ -361,7 +368,7 @@ pub(super) fn merge_rows<C: Column, D: Column, R: Semigroup>(
         a.copy_stretch(&mut held, next_b, &mut summing);
         b.copy_stretch(&mut held, next_a, &mut summing);
     }
-    let mut side = if a.rest().is_empty() { b } else { a };
+    let (mut side, used_up) = if a.rest().is_empty() { (b, a) } else { (a, b) };
     while side.refill(&summing.frame)
         && let Some(word) = side.rest().first()
         && held.last().is_some_and(|last| summing.code(*last) == summing.code(*word))
@@ -372,6 +379,7 @@ pub(super) fn merge_rows<C: Column, D: Column, R: Semigroup>(
     summing.push(&mut held);
     side.next -= side.rest().len();
     side.copy(side.columns.0.len(), &mut summing);
+    BLOCKS.set([side.block, used_up.block, held]);
     Some(summing.out)
 }
 
@@ -384,6 +392,9 @@ pub(super) fn merge_many_rows<C: Column, D: Column, R: Semigroup>(
     sorter: &mut Sorter,
     runs: &[Columns<'_, C, D, R>],
 ) -> Option<Owned<C, D, R>> {
+    if runs.iter().map(|run| run.0.len()).sum::<usize>() < FEW * runs.len() {
+        return None;
+    }
     let (frame, fields) = frame_of::<C, D, R>(&runs.iter().map(|run| (*run, 0..run.0.len())).collect::<Vec<_>>())?;
     let mut summing = Summing::<C, D, R>::new(frame.clone(), fields, false);
     summing.out.0.prepare_merge(&runs.iter().map(|run| run.0).collect::<Vec<_>>(), false);
@@ -426,7 +437,7 @@ pub(super) fn merge_many_rows<C: Column, D: Column, R: Semigroup>(
 mod tests {
     use super::*;
     use crate::dataflow::Updates;
-    use crate::trace::consolidate::is_consolidated;
+    use crate::trace::consolidate::{is_consolidated, sort_and_consolidate};
     use kpg_columnar::mix;
     use std::collections::BTreeMap;
 
@@ -449,10 +460,9 @@ mod tests {
             let diff = [1, -1, 1, 3, 0][(value >> 50) as usize % 5];
             rows.push((from + value % data, (value >> 20) as u32 % 3), (value >> 30) % times, diff);
         }
-        let columns = (&rows.data, &rows.times, &rows.diffs);
-        let done = sum_rows::<_, _, i64>(&mut Sorter::default(), columns, 0, rows.len()).expect("they fit");
-        let sorted = Updates { data: done.0, times: done.1, diffs: done.2 };
-        assert!(is_consolidated(&sorted) && model([&rows]) == model([&sorted]));
+        let before = model([&rows]);
+        let sorted = sort_and_consolidate(rows);
+        assert!(is_consolidated(&sorted) && before == model([&sorted]));
         sorted
     }
 
@@ -490,12 +500,53 @@ mod tests {
         let of_shape = |data: u64, times: u64| -> Vec<Rows> {
             (0..8).map(|seed| rows(seed, [count, 1000, 1, 3 * count][seed as usize % 4], data, times, 0)).collect()
         };
-        for runs in [of_shape(1 << 30, 1), of_shape(20_000, 3), of_shape(1, 1), of_shape(1, 1 << 20)] {
+        for runs in [of_shape(1 << 30, 1), of_shape(20_000, 3), of_shape(1, 1 << 20)] {
             let columns: Vec<_> = runs.iter().map(|run| (&run.data, &run.times, &run.diffs)).collect();
             let done = merge_many_rows::<_, _, i64>(&mut Sorter::default(), &columns).expect("they fit");
             let out = Updates { data: done.0, times: done.1, diffs: done.2 };
             assert!(is_consolidated(&out));
             assert_eq!(model([&out]), model(&runs));
+        }
+    }
+
+    /// Beside rows that are summed up, vanish, or stay as they are; in any order of their diffs.
+    #[test]
+    fn what_does_not_fit_stays_apart_beside_others() {
+        const MAX: i32 = i32::MAX;
+        type Small = Updates<u64, (), i32>;
+        let small = |rows: &[(u64, i32)]| {
+            let mut out = Small::default();
+            rows.iter().for_each(|(data, diff)| out.push(*data, (), *diff));
+            (1000..1100).for_each(|data| out.push(data, (), 1));
+            out
+        };
+        let sorted = |rows: &[(u64, i32)]| sort_and_consolidate(small(rows));
+        let read = |out: &Small| -> Vec<(u64, i32)> {
+            out.iter().map(|row| (row.0, row.2)).take_while(|row| row.0 < 1000).collect()
+        };
+        assert_eq!(read(&sorted(&[(1, 1), (1, 1), (2, MAX), (2, MAX)])), [(1, 2), (2, MAX), (2, MAX)]);
+        assert_eq!(read(&sorted(&[(1, 1), (1, -1), (2, MAX), (2, 9), (3, 4)])), [(2, MAX), (2, 9), (3, 4)]);
+        assert_eq!(
+            read(&sorted(&[(1, MAX), (1, 1), (2, 5), (2, -5), (3, MAX), (3, 2)])),
+            [(1, MAX), (1, 1), (3, MAX), (3, 2)]
+        );
+
+        let merge = |a: &Small, b: &Small| {
+            let columns = [a, b].map(|run| (&run.data, &run.times, &run.diffs));
+            let (data, times, diffs) = merge_rows::<_, _, i32>(columns).expect("they fit");
+            Small { data, times, diffs }
+        };
+        let line: Vec<_> = (0..=32)
+            .map(|data| (data, 1))
+            .chain([(33, MAX), (33, MAX - 2)])
+            .chain((34..=102).map(|data| (data, 1)))
+            .collect();
+        let (a, b) = (sorted(&line), sorted(&[(33, MAX - 1)]));
+        for out in [merge(&a, &b), merge(&b, &a)] {
+            let mut of_33: Vec<_> = out.iter().filter(|row| row.0 == 33).map(|row| row.2).collect();
+            of_33.sort_unstable();
+            assert_eq!(of_33, [MAX - 2, MAX - 1, MAX]);
+            assert_eq!(out.len(), 102 + 3 + 100);
         }
     }
 

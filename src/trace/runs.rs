@@ -32,6 +32,7 @@ pub(crate) fn merge_all<D: Columnar, T: Timestamp, R: Semigroup>(
     sorter: &mut Sorter,
     mut runs: Vec<Updates<D, T, R>>,
 ) -> Updates<D, T, R> {
+    runs.retain(|run| !run.is_empty());
     if runs.len() > 2 {
         let done = match by {
             By::Data => {

@@ -215,6 +215,51 @@ fn stays_near_its_fuel() {
     assert_eq!(merged.bytes(), whole.bytes());
 }
 
+/// Keys without vals, which are merged as words: with all that fuel may be, and with sums that do not fit among others that do.
+#[test]
+fn words_stay_near_their_fuel_and_keep_what_does_not_fit() {
+    const MAX: i32 = i32::MAX;
+    let diff = |key: u64, side: u64| match key % 97 {
+        5 => MAX,
+        6 => [1, -1][side as usize],
+        _ => 1,
+    };
+    let batch = |side: u64| {
+        let mut updates = Updates::<(u64, ()), u64, i32>::default();
+        (0..5000u64).filter(|key| key % (3 + side) > 0).for_each(|key| updates.push((key, ()), side, diff(key, side)));
+        batch_from_sorted(updates, Antichain::from_elem(side), Antichain::from_elem(side + 1))
+    };
+    let (first, second) = (batch(0), batch(1));
+    for given in [1, 50, 65, 300, 5000, isize::MAX] {
+        let mut merger = OrdBatch::begin_merge(&[first.clone(), second.clone()], &Antichain::from_elem(1));
+        while !merger.is_done() {
+            let mut fuel = given;
+            merger.work(&mut fuel);
+            assert!(fuel >= -10, "{fuel} left of {given}");
+        }
+        let merged = merger.finish();
+        merged.check_invariants();
+        let (mut cursor, mut keys) = (merged.cursor(), 0);
+        while let Some(key) = cursor.key() {
+            let own = |side: u64| if key % (3 + side) > 0 { i64::from(diff(key, side)) } else { 0 };
+            let mut sum = 0;
+            cursor.for_each_time(&mut |time, diff: i32| {
+                assert_eq!(time, 1);
+                sum += i64::from(diff);
+            });
+            assert!(sum == own(0) + own(1) && sum != 0, "{key}: {sum}");
+            keys += 1;
+            cursor.step_key();
+        }
+        assert_eq!(
+            keys,
+            (0..5000)
+                .filter(|key| (key % 3 > 0 || key % 4 > 0) && (key % 97 != 6 || key % 3 == 0 || key % 4 == 0))
+                .count()
+        );
+    }
+}
+
 #[test]
 fn a_sample_of_the_keys_is_sought_first() {
     let mut updates = Updates::<(u64, ()), u64, i64>::default();

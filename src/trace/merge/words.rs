@@ -5,7 +5,7 @@
 //! else, there is `woven`. Source of the words: `rows`.
 #![forbid(unsafe_code)]
 
-use super::super::rows::Summing;
+use super::super::rows::{FEW, Summing};
 use super::pair::Pair;
 use crate::order::{Semigroup, Timestamp};
 use kpg_columnar::{Column, Columnar, weave_words};
@@ -20,7 +20,7 @@ thread_local! {
 }
 
 impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
-    /// Merges keys as words until the fuel is used up, an input is, or a stretch comes next; or a sum that does not fit.
+    /// Merges keys as words until little fuel is left, or few keys of an input; or a stretch comes next, or a sum that does not fit.
     pub(super) fn work_words(&mut self, fuel: &mut isize) {
         let Some(time) =
             self.output.common_time.filter(|_| const { size_of::<V>() == 0 } && self.single == [[true; 2]; 2])
@@ -30,8 +30,8 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
         BLOCKS.with_borrow_mut(|blocks| {
             // A side that gives little need not be read far.
             let mut most = [MOST; 2];
-            while *fuel > 0 && !(self.at_end(0) || self.at_end(1)) && !self.in_stretch() {
-                let Some(taken) = self.weave_words(blocks, most.map(|most| most.min(*fuel as usize)), time) else {
+            while *fuel > FEW as isize && self.has_many(0) && self.has_many(1) && !self.in_stretch() {
+                let Some(taken) = self.weave_words(blocks, most.map(|most| most.min(*fuel as usize / 2)), time) else {
                     break;
                 };
                 self.keys = [self.keys[0] + taken[0], self.keys[1] + taken[1]];
@@ -39,6 +39,10 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
                 most = taken.map(|taken| (2 * taken + 16).min(MOST));
             }
         });
+    }
+
+    fn has_many(&self, side: usize) -> bool {
+        self.keys[side] + FEW <= self.inputs[side].layers.keys.len()
     }
 
     /// Merges some keys, of each side `most` at most; how many of each were taken, none if there is no way.
