@@ -387,9 +387,8 @@ mod tests {
     fn what_is_narrow_already_is_sealed_smaller() {
         use EncodingKind::*;
         let narrow = |values: &[i64]| {
-            let mut column = Ints::<i64>::default();
-            column.encoding =
-                Encoding::narrow(0i64.key(), (1i64 << 31).key(), values.len()).expect("narrower than plain");
+            let encoding = Encoding::narrow(0i64.key(), (1i64 << 31).key(), values.len());
+            let mut column = Ints::<i64> { encoding: encoding.expect("narrower than plain") };
             column.push_values(values);
             assert_eq!(column.kind(), Narrow32);
             let mut sealer = Sealer::new();
