@@ -30,16 +30,8 @@ pub(super) type Columns<'c, C, D, R> = (&'c C, &'c D, &'c <R as kpg_columnar::Co
 /// The same of one's own.
 pub(super) type Owned<C, D, R> = (C, D, <R as kpg_columnar::Columnar>::Column);
 
-/// How two diffs are summed up within their words.
-struct Twos {
-    /// The code of zero; above all others, where no diff is zero or less.
-    zero: u64,
-    /// The diff of all rows, where they have one: unless any are equal, what comes out has one too.
-    constant: Option<Frame>,
-}
-
 /// Sums up sorted words.
-pub(super) struct Summing<C: Column, D: Column, R: Semigroup> {
+struct Summing<C: Column, D: Column, R: Semigroup> {
     frame: Frame,
     /// Bits of the diff.
     bits: u32,
@@ -47,12 +39,8 @@ pub(super) struct Summing<C: Column, D: Column, R: Semigroup> {
     fields: [usize; 2],
     /// Whether a single row may have a diff of zero.
     zeros: bool,
-    /// Whether rows whose sum does not fit stay apart; else they are not taken.
-    apart: bool,
-    /// Where no more than two rows are equal, and the field of the diff is an integer's that holds their sums.
-    twos: Option<Twos>,
     /// What comes out is appended here.
-    pub(super) out: Owned<C, D, R>,
+    out: Owned<C, D, R>,
     /// Of rows that are looked at one by one: their diffs, and what these come to.
     read: R::Column,
     sums: Vec<R>,
@@ -62,46 +50,17 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
     fn new(frame: Frame, fields: [usize; 2], zeros: bool) -> Self {
         let bits = frame.bits_from(fields[1]);
         let (read, sums) = (R::Column::default(), Vec::new());
-        Summing { frame, bits, fields, zeros, apart: true, twos: None, out: Default::default(), read, sums }
-    }
-    /// For rows of which none is zero and no more than two are equal, in parts of columns; none if rows do not fit a word each.
-    /// Those whose sum does not fit are not taken.
-    pub(super) fn of_twos(parts: [(Columns<'_, C, D, R>, Range<usize>); 2]) -> Option<Self> {
-        let (mut frame, fields) = frame_of::<C, D, R>(&parts)?;
-        let twos = R::ZERO_KEY.filter(|_| frame.len() == fields[1] + 1).and_then(|zero| {
-            let (least, greatest) = frame.range(fields[1]);
-            // What two of these come to, about zero, which is in the middle of all keys.
-            let two = |key: u64| u64::try_from(2 * i128::from(key) - i128::from(zero)).ok();
-            let (sum_least, sum_greatest) = (two(least)?, two(greatest).filter(|sum| sum / 2 < zero)?);
-            let mut wide = frame.clone();
-            wide.set_range(fields[1], (least.min(sum_least), greatest.max(sum_greatest)));
-            if !wide.place() {
-                return None;
-            }
-            frame = wide;
-            let mut same = Frame::default();
-            let constant = (least == greatest && same.push(least, least)).then_some(same);
-            Some(Twos { zero: zero.wrapping_sub(least.min(sum_least)), constant })
-        });
-        Some(Summing { apart: false, twos, ..Self::new(frame, fields, false) })
+        Summing { frame, bits, fields, zeros, out: Default::default(), read, sums }
     }
 
-    /// The words of rows.
-    pub(super) fn encode(&self, columns: Columns<'_, C, D, R>, from: usize, words: &mut [u64]) {
-        encode::<C, D, R>(&self.frame, columns, from, words);
-    }
     /// What two words have in common iff they are equal but for the diff.
     #[inline]
-    pub(super) fn code(&self, word: u64) -> u64 {
+    fn code(&self, word: u64) -> u64 {
         word.checked_shr(self.bits).unwrap_or(0)
     }
 
-    /// Takes words in order; equal ones do not come in several calls. How many were taken: all, save where a sum does not fit. What
-    /// is left of the words afterwards is of no use.
-    pub(super) fn push(&mut self, words: &mut [u64]) -> usize {
-        if self.twos.is_some() {
-            return self.push_twos(words);
-        }
+    /// Takes words in order; equal ones do not come in several calls. What is left of the words afterwards is of no use.
+    fn push(&mut self, words: &mut [u64]) {
         let (mut read, mut write) = (0, 0);
         while read < words.len() {
             let mut end = words.len().min(read + BLOCK);
@@ -109,11 +68,7 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
                 while end < words.len() && self.code(words[end - 1]) == self.code(words[end]) {
                     end += 1;
                 }
-                let taken = self.sum_up(words, read..end, &mut write);
-                if taken < end {
-                    read = taken;
-                    break;
-                }
+                self.sum_up(words, read..end, &mut write);
             } else {
                 self.out.2.decode(&mut self.frame.fields_from(self.fields[1]), &words[read..end]);
                 if write < read {
@@ -125,52 +80,16 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
         }
         self.out.0.decode(&mut self.frame.fields(), &words[..write]);
         self.out.1.decode(&mut self.frame.fields_from(self.fields[0]), &words[..write]);
-        read
     }
 
-    /// The same, where no more than two are equal: without a branch on whether they are, and without decoding what is summed up.
-    fn push_twos(&mut self, words: &mut [u64]) -> usize {
-        let Twos { zero, constant } = self.twos.as_ref().expect("asked for");
-        let (bits, zero) = (self.bits, *zero);
-        let mask = u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0);
-        let (mut write, mut before, count) = (0, 0, words.len());
-        for start in (0..count).step_by(BLOCK) {
-            let end = count.min(start + BLOCK);
-            // Of the last word the next block tells, if there is one.
-            let (own, next) = (&words[start..end], words.get(end).copied());
-            if before == 0 && !has_pair(own, next, bits) {
-                words.copy_within(start..end, write);
-                write += end - start;
-                continue;
-            }
-            for at in start..end {
-                let (word, next) = (words[at], words.get(at + 1).copied());
-                // Codes are distances from the least, so that one of zero is too many.
-                let sum = word.wrapping_add(before);
-                let ends = next.is_none_or(|next| (word ^ next).checked_shr(bits).unwrap_or(0) != 0);
-                words[write] = sum;
-                write += usize::from(ends & (sum & mask != zero));
-                before = if ends { 0 } else { (sum & mask).wrapping_sub(zero) };
-            }
-        }
-        let words = &words[..write];
-        self.out.0.decode(&mut self.frame.fields(), words);
-        self.out.1.decode(&mut self.frame.fields_from(self.fields[0]), words);
-        match constant.as_ref().filter(|_| write == count) {
-            Some(same) => self.out.2.decode(&mut same.fields(), words),
-            None => self.out.2.decode(&mut self.frame.fields_from(self.fields[1]), words),
-        }
-        count
-    }
-
-    /// Appends the sums of `part`, and moves the words that stay to `*write`. Where it stopped.
-    fn sum_up(&mut self, words: &mut [u64], part: Range<usize>, write: &mut usize) -> usize {
+    /// Appends the sums of `part`, and moves the words that stay to `*write`.
+    fn sum_up(&mut self, words: &mut [u64], part: Range<usize>, write: &mut usize) {
         self.read.clear();
         self.read.decode(&mut self.frame.fields_from(self.fields[1]), &words[part.clone()]);
         let Range { start, end } = part;
         // More than is needed, so that any of them may be written.
         self.sums.resize((end - start).max(self.sums.len()), self.read.get(0));
-        let (mut stopped, mut stay) = (end, 0);
+        let mut stay = 0;
         let (mut sum, mut group) = (R::Sum::default(), start);
         let mut code = self.code(words[start]);
         // Without a branch on whether two rows are equal: each is written, and the next one over it unless it is to stay.
@@ -183,10 +102,6 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
             diff.add_to(&mut sum);
             let fitting = R::from_sum(sum);
             if ends && fitting.is_none() {
-                if !self.apart {
-                    stopped = group;
-                    break;
-                }
                 // The group's words may be overwritten, but are all the same but for the diff.
                 for index in group..at + 1 {
                     (words[*write], self.sums[stay]) = (word, self.read.get(index - start));
@@ -203,12 +118,11 @@ impl<C: Column, D: Column, R: Semigroup> Summing<C, D, R> {
             }
         }
         self.out.2.push_values(&self.sums[..stay]);
-        stopped
     }
 }
 
 /// Whether two words in a row are the same but for their lowest `bits`; without a way out, so that it is compiled to vectors.
-fn has_pair(words: &[u64], next: Option<u64>, bits: u32) -> bool {
+pub(super) fn has_pair(words: &[u64], next: Option<u64>, bits: u32) -> bool {
     let code = |word: u64| word.checked_shr(bits).unwrap_or(0);
     let Some(last) = words.last() else { return false };
     let within = words.iter().zip(&words[1..]).fold(false, |pair, (a, b)| pair | (code(*a) == code(*b)));
@@ -312,7 +226,7 @@ impl<'c, C: Column, D: Column, R: Semigroup> Side<'c, C, D, R> {
         let columns = self.columns;
         let code = |summing: &Summing<C, D, R>, index: usize| {
             let mut word = [0];
-            summing.encode(columns, index, &mut word);
+            encode::<C, D, R>(&summing.frame, columns, index, &mut word);
             summing.code(word[0])
         };
         if code(summing, start + STRETCH) < target && code(summing, start) > summing.code(*last) {
@@ -557,50 +471,24 @@ mod tests {
         }
     }
 
-    /// Of diffs around zero, above it, below it, all the same, and as large as they can be.
+    /// Rows kept apart that lie where a block ends, before a stretch that could be copied whole.
     #[test]
-    fn twos_are_summed_up_in_their_words() {
-        let line = |from: u64, to: u64, diff: &dyn Fn(u64) -> i32| {
-            let mut rows = Updates::<u64, (), i32>::default();
-            (from..to)
-                .filter(|data| !mix(*data + to).is_multiple_of(3))
-                .for_each(|data| rows.push(data, (), diff(data)));
-            rows
-        };
-        let odd = |data: u64| (data % 2) as i32;
-        let diffs: [&dyn Fn(u64) -> i32; 8] = [
-            &|_| 1,
-            &|_| -1,
-            &|data| 1 - 2 * odd(data),
-            &|data| 7 + odd(data),
-            &|data| -7 - odd(data),
-            &|_| i32::MAX / 2,
-            &|data| i32::MAX - odd(data),
-            &|_| i32::MIN,
-        ];
-        for (first, second) in diffs.iter().flat_map(|first| diffs.iter().map(move |second| (first, second))) {
-            let (a, b) = (line(0, 300, first), line(100, 400, second));
-            let sides = [&a, &b].map(|run| ((&run.data, &run.times, &run.diffs), 0..run.len()));
-            let mut summing = Summing::<_, _, i32>::of_twos(sides).expect("they fit");
-            let mut words = [vec![0; a.len()], vec![0; b.len()]];
-            [&a, &b].into_iter().zip(&mut words).for_each(|(run, words)| {
-                summing.encode((&run.data, &run.times, &run.diffs), 0, words);
-            });
-            let mut words = words.concat();
-            words.sort_unstable();
-            let mut sums = BTreeMap::<u64, i64>::new();
-            [&a, &b]
-                .iter()
-                .flat_map(|run| run.iter())
-                .for_each(|row| *sums.entry(row.0).or_default() += i64::from(row.2));
-            let fits = sums.values().all(|sum| i32::try_from(*sum).is_ok());
-            let count = words.len();
-            assert_eq!(summing.push(&mut words) == count, fits);
-            sums.retain(|_, sum| *sum != 0);
-            let out = &summing.out;
-            assert!(!fits || out.0.len() == sums.len());
-            let found = (0..out.0.len()).map(|index| (out.0.get(index), i64::from(out.2.get(index))));
-            assert!(found.zip(sums).all(|(found, expected)| found == expected));
+    fn a_stretch_does_not_begin_within_equal_rows() {
+        type Small = Updates<u64, (), i32>;
+        let mut a = Small::default();
+        (0..MERGED as u64 - 1).for_each(|data| a.push(data, (), 1));
+        let last = MERGED as u64 - 1;
+        [i32::MAX, 1].into_iter().for_each(|diff| a.push(last, (), diff));
+        (0..200).for_each(|more| a.push(last + 1 + more, (), 1));
+        let mut b = Small::default();
+        b.push(last, (), -3);
+        (0..100).for_each(|more| b.push(10_000 + more, (), 1));
+        for runs in [[&a, &b], [&b, &a]] {
+            let (data, times, diffs) =
+                merge_rows::<_, _, i32>(runs.map(|run| (&run.data, &run.times, &run.diffs))).expect("they fit");
+            let out = Small { data, times, diffs };
+            assert!(is_consolidated(&out) && out.len() == a.len() - 1 + 100);
+            assert_eq!(out.diffs.get(MERGED - 1), i32::MAX - 2);
         }
     }
 

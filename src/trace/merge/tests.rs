@@ -260,6 +260,53 @@ fn words_stay_near_their_fuel_and_keep_what_does_not_fit() {
     }
 }
 
+/// All that a batch says, update by update.
+fn listed<T: Timestamp>(batch: &OrdBatch<u32, u32, T, i64>) -> Vec<(u32, u32, T, i64)> {
+    let (mut cursor, mut all) = (batch.cursor(), Vec::new());
+    while let Some(key) = cursor.key() {
+        while let Some(val) = cursor.val() {
+            cursor.for_each_time(|time, diff| all.push((key, val, time, diff)));
+            cursor.step_val();
+        }
+        cursor.step_key();
+    }
+    all
+}
+
+/// Two batches of many updates, merged with much fuel, as words, and with so little that they are not: it is the same. Keys with
+/// one val and with many, vals with one update and with many, few and many of which both have; times that fold to one, to few, and
+/// in another order.
+#[test]
+fn words_give_what_the_general_form_gives() {
+    type Made = OrdBatch<u32, u32, Time, i64>;
+    let batch = |seed: u64, [keys, vals, times]: [u64; 3], late: u64| -> Made {
+        let mut updates = Updates::default();
+        for index in 0..4000 {
+            let random = |what: u64| kpg_columnar::mix(seed << 40 | what << 32 | index);
+            let time = Pair::new(late + random(2) % times, random(3) % times);
+            let diff = [1, -1, 1, 1, 300][random(4) as usize % 5];
+            updates.push(((random(0) % keys) as u32, (random(1) % vals) as u32), time, diff);
+        }
+        let bound = |at| Antichain::from_elem(Pair::new(at, 0));
+        batch_from_sorted(sort_and_consolidate(updates), bound(late), bound(late + times))
+    };
+    let shapes =
+        [[1 << 20, 1, 1], [3000, 1, 1], [700, 3, 1], [300, 50, 3], [40, 20, 30], [2, 8000, 2], [500, 1 << 30, 9]];
+    for (seed, shape) in shapes.into_iter().enumerate() {
+        let [first, second] = [0, shape[2]].map(|late| batch(2 * seed as u64 + late.min(1), shape, late));
+        let sinces = [vec![], vec![(0, 0)], vec![(1, 0)], vec![(2, 1)], vec![(100, 100)], vec![(100, 0), (0, 100)]];
+        for since in sinces {
+            let since: Antichain<Time> = since.into_iter().map(|(a, b)| Pair::new(a, b)).collect();
+            let general = merge(&first, &second, &since, 60);
+            for fuel in [150, 2000, isize::MAX] {
+                let merged = merge(&first, &second, &since, fuel);
+                merged.check_invariants();
+                assert_eq!(listed(&merged), listed(&general), "{shape:?} folded at {since:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_sample_of_the_keys_is_sought_first() {
     let mut updates = Updates::<(u64, ()), u64, i64>::default();
