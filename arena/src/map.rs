@@ -122,6 +122,21 @@ impl Mapping {
         std::mem::forget(next);
     }
 
+    /// Gives the pages that lie whole in a range back to the system, where they are its own to give (those of a file are written
+    /// there first). The range stays mapped, and what it held is lost, or is not.
+    ///
+    /// # Safety
+    /// Nobody reads what lies there before it is written anew.
+    pub(crate) unsafe fn discard(&self, offset: usize, bytes: usize) {
+        debug_assert!(offset + bytes <= self.bytes, "{offset}+{bytes} of {}", self.bytes);
+        let page = page_bytes();
+        let (start, end) = (offset.next_multiple_of(page), (offset + bytes) / page * page);
+        if start < end {
+            // SAFETY: whole pages of the range that we own; by the contract nobody misses what is in them. Refused, nothing changes.
+            unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), end - start, libc::MADV_DONTNEED) };
+        }
+    }
+
     fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let mapped = layout::with_room_to_align(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new private mapping at an address of the system's choice touches nothing that exists.

@@ -52,7 +52,7 @@ impl Runs {
     }
 
     /// The free runs in order, as `(start, length)`.
-    fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
             let start = self.next(from, 0)?;

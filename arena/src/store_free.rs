@@ -1,10 +1,10 @@
 //! The way back to the system: empty spans, idle regions, large blocks; and the end of a store.
 //!
 //! Cost: a span that gets empty is given back in the time of a bitmap search; `trim` visits each region once, and
-//! the slices of those that it unmaps. Next stop: `inner.rs`.
+//! the slices of those that it unmaps or thins out. Next stop: `inner.rs`.
 
 use crate::chunk::{self, Chunk, Head, Large, Region, Span};
-use crate::layout::{CHUNK, HEADER_SLICES, SLICES, span_slices};
+use crate::layout::{CHUNK, HEADER_SLICES, SLICE, SLICES, SMALL_CLASSES, span_slices};
 use crate::store::{Store, bucket_of};
 use std::ptr::{self, NonNull};
 
@@ -107,6 +107,21 @@ impl Store {
         self.reserved -= bytes;
     }
 
+    /// Gives the slices of a span back to its chunk.
+    ///
+    /// # Safety
+    /// `span` is a live record of ours, linked, with `used` 0. It is dead afterwards.
+    unsafe fn dissolve(&mut self, span: *mut Span) {
+        let chunk: *mut Chunk = chunk::chunk_of(span);
+        // SAFETY: the caller's record, and the live header that it lies in.
+        unsafe {
+            self.unlink_span(span);
+            let mut runs = (*chunk).runs;
+            runs.give(usize::from((*span).first), span_slices(usize::from((*span).class)));
+            self.set_runs(chunk, runs);
+        }
+    }
+
     /// A span has no block out any more: gives it back, unless it is the last with room of its class.
     ///
     /// # Safety
@@ -116,10 +131,7 @@ impl Store {
         // SAFETY: the caller's record, and the live header that it lies in.
         unsafe {
             if !((*span).prev.is_null() && (*span).next.is_null()) {
-                self.unlink_span(span);
-                let mut runs = (*chunk).runs;
-                runs.give(usize::from((*span).first), span_slices(usize::from((*span).class)));
-                self.set_runs(chunk, runs);
+                self.dissolve(span);
             }
             (*chunk).busy -= 1;
             if (*chunk).busy == 0 {
@@ -190,7 +202,8 @@ impl Store {
         }
     }
 
-    /// Gives everything idle back to the system, whatever the slack; how many bytes.
+    /// Gives everything idle back to the system, whatever the slack; how many bytes. Of regions that are not idle the pages of
+    /// slices in which no block is out, though they stay mapped.
     pub(crate) fn trim(&mut self) -> usize {
         let before = self.reserved;
         while !self.cached.is_empty() {
@@ -201,6 +214,32 @@ impl Store {
             // SAFETY: listed regions are live. Going down, `swap_remove` moves only regions already looked at.
             if unsafe { region.as_ref() }.is_idle() {
                 self.release_region(region);
+            }
+        }
+        for class in 0..SMALL_CLASSES {
+            let mut span = self.bins[class];
+            while !span.is_null() {
+                // SAFETY: linked spans are live records; one without a block out that was kept is not counted as busy.
+                unsafe {
+                    let next = (*span).next;
+                    if (*span).used == 0 {
+                        self.dissolve(span);
+                    }
+                    span = next;
+                }
+            }
+        }
+        for region in &self.regions {
+            // SAFETY: as before.
+            let region = unsafe { region.as_ref() };
+            for index in 0..region.fresh {
+                let chunk: *mut Chunk = region.mapping.base().as_ptr().wrapping_add(index * CHUNK).cast();
+                // SAFETY: chunks up to `fresh` have headers, and a copy of the field makes no reference to one.
+                let runs = unsafe { (*chunk).runs };
+                for (start, count) in runs.iter() {
+                    // SAFETY: slices that are in no span hold nothing.
+                    unsafe { region.mapping.discard(index * CHUNK + start * SLICE, count * SLICE) };
+                }
             }
         }
         before - self.reserved

@@ -289,6 +289,37 @@ fn idle_memory_goes_back_by_itself_beyond_the_slack() {
     assert_eq!(arena.stats().reserved_bytes, 0);
 }
 
+/// One block that is out keeps its region, but not the pages of the others.
+#[test]
+fn trimming_gives_back_the_free_pages_of_a_region_in_use() {
+    let arena = Arena::new(ArenaConfig { region_bytes: 8 << 20, ..small("thin") });
+    let _entered = arena.enter();
+    let mut blocks: Vec<Buffer<u8>> = (0..60).map(|_| Buffer::with_capacity(100_000)).collect();
+    blocks.iter_mut().for_each(|block| block.resize(100_000, 7));
+    let pages: Vec<usize> = blocks.iter().map(|block| block.as_ptr().addr().next_multiple_of(64 << 10)).collect();
+    let resident = || {
+        let in_core = |page: &usize| {
+            let mut state = 0;
+            // SAFETY: a system call that looks at no memory but the byte it writes.
+            let rc = unsafe { libc::mincore(*page as *mut libc::c_void, 1, &mut state) };
+            rc == 0 && state & 1 == 1
+        };
+        pages.iter().filter(|page| in_core(page)).count()
+    };
+    let before = resident();
+    let kept = blocks.swap_remove(30);
+    drop(blocks);
+    assert_eq!((before, resident()), (60, 60));
+    arena.trim().unwrap();
+    assert!(resident() < 5, "{} of 60 stay", resident());
+    arena.check_invariants();
+    assert!(kept.iter().all(|byte| *byte == 7));
+    let mut again: Vec<Buffer<u8>> = (0..60).map(|_| Buffer::with_capacity(100_000)).collect();
+    again.iter_mut().for_each(|block| block.resize(100_000, 9));
+    assert!(kept.iter().all(|byte| *byte == 7) && again.iter().all(|block| block.iter().all(|byte| *byte == 9)));
+    arena.check_invariants();
+}
+
 #[test]
 fn freed_blocks_are_reused() {
     let arena = Arena::new(small("steady"));

@@ -194,6 +194,14 @@ impl<B: MergeBatch> Spine<B> {
         loop {
             self.open_merges(since, 0);
             let Some(index) = self.smallest(|_| true) else {
+                if *fuel > 0
+                    && !self.admissible(cut)
+                    && let Some((run, class)) = self.alike()
+                {
+                    // A few of them cost less than they spare whoever reads.
+                    self.open_merge(run, class, true, since);
+                    continue;
+                }
                 if *fuel <= 0 || !self.admissible(cut) {
                     return self.admissible(cut);
                 }
@@ -219,7 +227,7 @@ impl<B: MergeBatch> Spine<B> {
             }
             forgotten = Some(last.upper().clone());
             if let Entry::Merging(merging) = self.entries.remove(0) {
-                self.open_debt -= merging.merger.remaining();
+                self.open_debt -= merging.debt();
             }
         }
         while self.entries.is_empty() && self.queue.front().is_some_and(|batch| over(batch.upper())) {
@@ -331,18 +339,18 @@ impl<B: MergeBatch> Spine<B> {
     /// Works on the merge at `index`; true iff that finished it.
     fn advance(&mut self, index: usize, fuel: &mut isize) -> bool {
         let Entry::Merging(merging) = &mut self.entries[index] else { unreachable!("a merge in progress") };
-        self.open_debt -= merging.merger.remaining();
+        self.open_debt -= merging.debt();
         if let Err(refusal) = granted(|| merging.merger.work(fuel)) {
             let class = self.undo(index);
             refusal.raise_others();
             self.denied.deny(class);
             return false;
         }
-        self.open_debt += merging.merger.remaining();
+        self.open_debt += merging.debt();
         if !merging.merger.is_done() {
             return false;
         }
-        self.open_debt -= merging.merger.remaining();
+        self.open_debt -= merging.debt();
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
         let Merging { inputs, merger, class, born, .. } = *merging;
         match granted(|| merger.finish()) {
@@ -381,21 +389,44 @@ impl<B: MergeBatch> Spine<B> {
     /// Starts merges of entries that are due, but for the `fresh` last ones: the smallest first, one a class.
     fn open_merges(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>, fresh: usize) {
         while let Some((due, class)) = self.due(fresh) {
-            let (inputs, born): (Vec<B>, Vec<u64>) = self.entries[due.clone()].iter().filter_map(single).unzip();
-            let weight = self.entries[due.clone()].iter().map(Entry::weight).sum();
-            let since = since();
-            let merger = match granted(|| B::begin_merge(&inputs, &since)) {
-                Ok(merger) => merger,
-                Err(refusal) => {
-                    refusal.raise_others();
-                    self.denied.deny(class);
-                    continue;
-                }
-            };
-            self.open_debt += merger.remaining();
-            let merging = Entry::Merging(Box::new(Merging { inputs, merger, class, born, weight }));
-            self.entries.splice(due, [merging]);
+            self.open_merge(due, class, false, since);
         }
+    }
+
+    /// Starts the merge of some single entries.
+    fn open_merge(
+        &mut self,
+        run: Range<usize>,
+        class: usize,
+        early: bool,
+        since: &mut dyn FnMut() -> Antichain<B::Time>,
+    ) {
+        let (inputs, born): (Vec<B>, Vec<u64>) = self.entries[run.clone()].iter().filter_map(single).unzip();
+        let weight = self.entries[run.clone()].iter().map(Entry::weight).sum();
+        let since = since();
+        match granted(|| B::begin_merge(&inputs, &since)) {
+            Ok(merger) => {
+                let merging = Merging { inputs, merger, class, born, weight, early };
+                self.open_debt += merging.debt();
+                self.entries.splice(run, [Entry::Merging(Box::new(merging))]);
+            }
+            Err(refusal) => {
+                refusal.raise_others();
+                self.denied.deny(class);
+            }
+        }
+    }
+
+    /// The smallest two single neighbours of like size, and their class: for when nothing is due.
+    fn alike(&self) -> Option<(Range<usize>, usize)> {
+        let pairs = self.entries.windows(2).enumerate().filter_map(|(index, two)| {
+            let (a, b) = (single_weight(&two[0])?, single_weight(&two[1])?);
+            let class = self.policy.class(a + b);
+            let alike = a.min(b).saturating_mul(self.policy.idle_ratio) >= a.max(b);
+            (alike && !self.denied.waits(class)).then_some((a + b, index, class))
+        });
+        let (_, index, class) = pairs.min()?;
+        Some((index..index + 2, class))
     }
 
     /// The smallest run of single entries that is due and whose class has no merge, and that class.
@@ -446,7 +477,7 @@ impl<B: MergeBatch> Spine<B> {
         assert_eq!(lower, &self.upper);
         assert_eq!(self.queue.len(), self.queued_through.len());
         let remaining = self.entries.iter().map(|entry| match entry {
-            Entry::Merging(merging) => merging.merger.remaining(),
+            Entry::Merging(merging) => merging.debt(),
             Entry::Single(..) => 0,
         });
         assert_eq!(remaining.sum::<usize>(), self.open_debt, "the debt is what open merges need");

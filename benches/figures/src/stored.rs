@@ -147,7 +147,7 @@ pub fn attached(spec: &Spec, report: &mut Report) {
     host.stop();
 }
 
-/// Bytes an update, as loaded and merged, and at most while it was loaded.
+/// Bytes an update, as loaded, at most until then, and merged. To merge all of it takes both what is merged and what comes out.
 pub fn memory(spec: &Spec, report: &mut Report) {
     let updates = spec.get::<u64>("updates");
     match spec.text("kind") {
@@ -187,14 +187,14 @@ fn occupied<K: Columnar + Send + 'static, V: Columnar + Send + 'static>(
     let loaded = arenas(&host);
     each("loaded resident", machine::resident().saturating_sub(empty));
     each("loaded live", loaded.0);
+    each("peak resident", machine::peak_resident().saturating_sub(empty));
+    each("peak live", loaded.2);
     settle_all(&host);
     rest_all(&host);
     let settled = arenas(&host);
     each("settled resident", machine::resident().saturating_sub(empty));
     each("settled live", settled.0);
     each("settled reserved", settled.1);
-    each("peak resident", machine::peak_resident().saturating_sub(empty));
-    each("peak live", settled.2);
     let mut answer = Answer::default();
     let content = arranged.snapshot().expect("some time is complete");
     content.iter().for_each(|(key, val, count)| answer.add(&parts(key, val), count));

@@ -1,7 +1,7 @@
 //! What a spine's list is made of: batches, and merges that show their inputs. Used by `spine`.
 #![forbid(unsafe_code)]
 
-use super::super::merge::MergeBatch;
+use super::super::merge::{Merge, MergeBatch};
 
 pub(super) enum Entry<B: MergeBatch> {
     Single(Single<B>),
@@ -23,6 +23,15 @@ pub(super) struct Merging<B: MergeBatch> {
     // When its inputs were made, for when it is undone.
     pub born: Vec<u64>,
     pub weight: usize,
+    /// Not due: an idle worker began it.
+    pub early: bool,
+}
+
+impl<B: MergeBatch> Merging<B> {
+    /// What is to be done of it, if it is due.
+    pub fn debt(&self) -> usize {
+        if self.early { 0 } else { self.merger.remaining() }
+    }
 }
 
 impl<B: MergeBatch> Entry<B> {

@@ -92,6 +92,34 @@ fn the_greatest_classes_are_kept() {
     }
 }
 
+/// An idle worker leaves no two neighbours of like size, owes nothing for what it began early, and writes no update more often than
+/// up to the ratio for each order of it.
+#[test]
+fn what_rests_comes_down_to_few_batches() {
+    let free = Antichain::new();
+    let rest = |policy: MergePolicy| {
+        let (mut spine, mut key) = (Spine::<B>::new(policy, start()), 0);
+        for time in 0..2000 {
+            spine.insert(batch(&mut key, 10, time), &free, &mut || start());
+            if time % 3 == 0 || time == 1999 {
+                while spine.work(&mut 50, &free, &mut || start(), &mut false) {
+                    spine.check_invariants();
+                }
+                assert_eq!(spine.debt(&free), 0);
+            }
+        }
+        let sizes: Vec<usize> = spine.batches().map(Batch::len).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), 20_000);
+        let totals = spine.state(&free);
+        (sizes, totals.written as f64 / totals.inserted as f64)
+    };
+    let (sizes, written) = rest(MergePolicy::lazy());
+    assert!(sizes.windows(2).all(|two| two[0] > 8 * two[1]), "{sizes:?}");
+    assert!(sizes.len() <= 4 && written < 8.0 * 20_000f64.log(8.0), "{sizes:?}, {written} times");
+    let (more, less) = rest(MergePolicy { idle_ratio: 0, ..MergePolicy::lazy() });
+    assert!(more.len() > sizes.len() && less < written, "{more:?}, {less} times");
+}
+
 /// Empty batches beside one are merged by new bounds, which writes nothing.
 #[test]
 fn nothing_is_written_for_empty_batches() {

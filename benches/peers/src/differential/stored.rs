@@ -225,9 +225,9 @@ fn occupied<D, Tr>(
         barrier.wait();
         let start = Instant::now();
         stored.load(worker, updates, batch, &datum);
-        let (loading, loaded) = (start.elapsed(), machine::resident());
+        let (loading, loaded, peak) = (start.elapsed(), machine::resident(), machine::peak_resident());
         stored.settle(worker, setting);
-        let (settled, peak, batches) = (machine::resident(), machine::peak_resident(), stored.batches());
+        let (settled, batches) = (machine::resident(), stored.batches());
         let bytes = [loaded, settled, peak].map(|bytes| bytes.saturating_sub(empty));
         (loading, bytes, batches, content(&mut stored))
     });
