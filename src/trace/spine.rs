@@ -11,8 +11,9 @@
 //!    Entries are due too, however few, when f times their weight was admitted since the oldest was made: what came later
 //!    was summed up, so no newer entry grows to its class, and what it holds may have become foldable.
 //!    While batches come, the latest entry waits for the next one: no since has passed it yet. An idle worker merges it too.
-//! 3. Each admitted batch pays fuel in proportion to its size to each class, smallest remaining first. A class spends
-//!    no more than that, so a step is never long beyond its own batch; what it overspends (one val) it owes.
+//! 3. Each admitted batch pays fuel in proportion to its size to each class that has a merge. A class saves it until it pays for
+//!    a slice, or for all that is left, smallest remaining first: many short slices would cost more. A class spends no more
+//!    than it got, so a step is never long beyond its own batch and a slice; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
 //! 5. A merge that gets no memory, or whose comparison panics, is undone: its output goes, its inputs stand as they stood.
 //!    Where memory was wanting it is tried again later (`denied`); until then it is no debt.
@@ -56,6 +57,9 @@ pub struct TraceStats {
     /// How often a merge got no memory so far.
     pub denials: u64,
 }
+
+/// So much fuel is worth a slice of a merge: what begins and ends one is then a small part of it.
+const SLICE: isize = 1024;
 
 /// A contiguous list of batches that keeps itself short.
 pub struct Spine<B: MergeBatch> {
@@ -193,7 +197,7 @@ impl<B: MergeBatch> Spine<B> {
         self.denied.turn();
         loop {
             self.open_merges(since, 0);
-            let Some(index) = self.smallest(|_| true) else {
+            let Some(index) = self.smallest(|_, _| true) else {
                 if *fuel > 0
                     && !self.admissible(cut)
                     && let Some((run, class)) = self.alike()
@@ -292,9 +296,15 @@ impl<B: MergeBatch> Spine<B> {
     fn admit(&mut self, since: &mut dyn FnMut() -> Antichain<B::Time>) -> bool {
         let weight = self.take_in();
         let fuel = self.policy.fuel(weight);
-        for budget in &mut self.budgets {
-            // What is not used is not kept: fuel pays for merges that are open when a batch comes.
-            *budget = (*budget).min(0).saturating_add(fuel);
+        let mut most = [0; usize::BITS as usize + 1];
+        for entry in &self.entries {
+            if let Entry::Merging(merging) = entry {
+                most[merging.class] = SLICE;
+            }
+        }
+        for (budget, most) in self.budgets.iter_mut().zip(most) {
+            // Fuel is saved for a slice and no more, and not without a merge: it pays for those that are open when a batch comes.
+            *budget = (*budget).min(most).saturating_add(fuel);
         }
         let mut changed = false;
         // Whether another merge may be due than before.
@@ -306,7 +316,8 @@ impl<B: MergeBatch> Spine<B> {
                 self.open_merges(since, 1);
             }
             self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
-            let Some(index) = self.smallest(|class| self.budgets[class] > 0) else { return changed };
+            let pays = |class: usize, remaining: usize| self.budgets[class] >= SLICE.min(remaining as isize).max(1);
+            let Some(index) = self.smallest(pays) else { return changed };
             let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
             let class = merging.class;
             let (mut left, entries) = (self.budgets[class], self.entries.len());
@@ -327,11 +338,12 @@ impl<B: MergeBatch> Spine<B> {
         weight
     }
 
-    /// The open merge of least remaining work among those whose class is `wanted`.
-    fn smallest(&self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
-        let open = self.entries.iter().enumerate().filter_map(|(index, entry)| match entry {
-            Entry::Merging(merging) if wanted(merging.class) => Some((merging.merger.remaining(), index)),
-            _ => None,
+    /// The open merge of least remaining work among those that are `wanted`, by class and remaining work.
+    fn smallest(&self, wanted: impl Fn(usize, usize) -> bool) -> Option<usize> {
+        let open = self.entries.iter().enumerate().filter_map(|(index, entry)| {
+            let Entry::Merging(merging) = entry else { return None };
+            let remaining = merging.merger.remaining();
+            wanted(merging.class, remaining).then_some((remaining, index))
         });
         open.min().map(|(_, index)| index)
     }
