@@ -122,8 +122,8 @@ impl Mapping {
         std::mem::forget(next);
     }
 
-    /// Gives the pages that lie whole in a range back to the system, where they are its own to give (those of a file are written
-    /// there first). The range stays mapped, and what it held is lost, or is not.
+    /// Gives the pages that lie whole in a range back to the system; those of a file only leave this process. The range stays mapped,
+    /// and what it held is lost, or is not.
     ///
     /// # Safety
     /// Nobody reads what lies there before it is written anew.

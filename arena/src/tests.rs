@@ -297,21 +297,24 @@ fn trimming_gives_back_the_free_pages_of_a_region_in_use() {
     let mut blocks: Vec<Buffer<u8>> = (0..60).map(|_| Buffer::with_capacity(100_000)).collect();
     blocks.iter_mut().for_each(|block| block.resize(100_000, 7));
     let pages: Vec<usize> = blocks.iter().map(|block| block.as_ptr().addr().next_multiple_of(64 << 10)).collect();
-    let resident = || {
-        let in_core = |page: &usize| {
-            let mut state = 0;
-            // SAFETY: a system call that looks at no memory but the byte it writes.
-            let rc = unsafe { libc::mincore(*page as *mut libc::c_void, 1, &mut state) };
-            rc == 0 && state & 1 == 1
-        };
-        pages.iter().filter(|page| in_core(page)).count()
+    let in_core = |page: &usize| {
+        let mut state = 0;
+        // SAFETY: a system call that looks at no memory but the byte it writes.
+        let rc = unsafe { libc::mincore(*page as *mut libc::c_void, 1, &mut state) };
+        rc == 0 && state & 1 == 1
     };
+    let resident = || pages.iter().filter(|page| in_core(page)).count();
     let before = resident();
+    // The only one of its size, whose place is kept at hand.
+    let mut other = Buffer::<u8>::with_capacity(300_000);
+    other.resize(300_000, 7);
+    let alone = other.as_ptr().addr().next_multiple_of(64 << 10);
+    drop(other);
     let kept = blocks.swap_remove(30);
     drop(blocks);
-    assert_eq!((before, resident()), (60, 60));
+    assert_eq!((before, resident(), in_core(&alone)), (60, 60, true));
     arena.trim().unwrap();
-    assert!(resident() < 5, "{} of 60 stay", resident());
+    assert!(resident() < 5 && !in_core(&alone), "{} of 60 stay", resident());
     arena.check_invariants();
     assert!(kept.iter().all(|byte| *byte == 7));
     let mut again: Vec<Buffer<u8>> = (0..60).map(|_| Buffer::with_capacity(100_000)).collect();

@@ -13,7 +13,7 @@
 //!    While batches come, the latest entry waits for the next one: no since has passed it yet. An idle worker merges it too.
 //! 3. Each admitted batch pays fuel in proportion to its size to each class that has a merge. A class saves it until it pays for
 //!    a slice, or for all that is left, smallest remaining first: many short slices would cost more. A class spends no more
-//!    than it got, so a step is never long beyond its own batch and a slice; what it overspends (one val) it owes.
+//!    than it got, so a step is never long beyond its own batch and a slice a class; what it overspends (one val) it owes.
 //! 4. A merge folds at the since that was asked for when it started.
 //! 5. A merge that gets no memory, or whose comparison panics, is undone: its output goes, its inputs stand as they stood.
 //!    Where memory was wanting it is tried again later (`denied`); until then it is no debt.
@@ -78,6 +78,8 @@ pub struct Spine<B: MergeBatch> {
     // What only grows of the state.
     totals: MergeState,
     denied: Denied,
+    // What had been queued when a merge that was not due got no memory last.
+    refused: u64,
     // Fuel a class has left, or owes if negative.
     budgets: Vec<isize>,
     lower: Antichain<B::Time>,
@@ -97,6 +99,7 @@ impl<B: MergeBatch> Spine<B> {
             open_debt: 0,
             totals: MergeState::default(),
             denied: Denied::default(),
+            refused: 0,
             budgets: Vec::new(),
             upper: lower.clone(),
             lower,
@@ -195,19 +198,21 @@ impl<B: MergeBatch> Spine<B> {
         changed: &mut bool,
     ) -> bool {
         self.denied.turn();
+        // Who is here to catch up begins nothing that is not due.
+        let settled = self.debt(cut) == 0;
         loop {
             self.open_merges(since, 0);
             let Some(index) = self.smallest(|_, _| true) else {
-                if *fuel > 0
-                    && !self.admissible(cut)
-                    && let Some((run, class)) = self.alike()
-                {
-                    // A few of them cost less than they spare whoever reads.
+                if !self.admissible(cut) {
+                    let Some((run, class)) = self.alike() else { return false };
+                    if *fuel <= 0 || !settled {
+                        return true;
+                    }
                     self.open_merge(run, class, true, since);
                     continue;
                 }
-                if *fuel <= 0 || !self.admissible(cut) {
-                    return self.admissible(cut);
+                if *fuel <= 0 {
+                    return true;
                 }
                 *fuel -= 1;
                 self.take_in();
@@ -316,7 +321,10 @@ impl<B: MergeBatch> Spine<B> {
                 self.open_merges(since, 1);
             }
             self.budgets.resize(self.budgets.len().max(usize::BITS as usize + 1), fuel);
-            let pays = |class: usize, remaining: usize| self.budgets[class] >= SLICE.min(remaining as isize).max(1);
+            // Not all of one size, so that they do not come together.
+            let slice = |class: usize| SLICE - (class % 8 * 64) as isize;
+            let pays =
+                |class: usize, remaining: usize| self.budgets[class] >= slice(class).min(remaining as isize).max(1);
             let Some(index) = self.smallest(pays) else { return changed };
             let Entry::Merging(merging) = &self.entries[index] else { unreachable!("a merge in progress") };
             let class = merging.class;
@@ -353,9 +361,10 @@ impl<B: MergeBatch> Spine<B> {
         let Entry::Merging(merging) = &mut self.entries[index] else { unreachable!("a merge in progress") };
         self.open_debt -= merging.debt();
         if let Err(refusal) = granted(|| merging.merger.work(fuel)) {
+            let early = merging.early;
             let class = self.undo(index);
             refusal.raise_others();
-            self.denied.deny(class);
+            self.deny(class, early);
             return false;
         }
         self.open_debt += merging.debt();
@@ -364,7 +373,7 @@ impl<B: MergeBatch> Spine<B> {
         }
         self.open_debt -= merging.debt();
         let Entry::Merging(merging) = self.entries.remove(index) else { unreachable!("as before") };
-        let Merging { inputs, merger, class, born, .. } = *merging;
+        let Merging { inputs, merger, class, born, early, .. } = *merging;
         match granted(|| merger.finish()) {
             Ok(merged) => {
                 self.denied.forgive(class);
@@ -379,7 +388,7 @@ impl<B: MergeBatch> Spine<B> {
             Err(refusal) => {
                 self.stand(inputs, born, index);
                 refusal.raise_others();
-                self.denied.deny(class);
+                self.deny(class, early);
                 false
             }
         }
@@ -424,13 +433,24 @@ impl<B: MergeBatch> Spine<B> {
             }
             Err(refusal) => {
                 refusal.raise_others();
-                self.denied.deny(class);
+                self.deny(class, early);
             }
+        }
+    }
+    /// A merge got no memory: one that is due is tried again later, any other not before something has come.
+    fn deny(&mut self, class: usize, early: bool) {
+        if early {
+            self.refused = self.queued;
+        } else {
+            self.denied.deny(class);
         }
     }
 
     /// The smallest two single neighbours of like size, and their class: for when nothing is due.
     fn alike(&self) -> Option<(Range<usize>, usize)> {
+        if self.refused == self.queued {
+            return None;
+        }
         let pairs = self.entries.windows(2).enumerate().filter_map(|(index, two)| {
             let (a, b) = (single_weight(&two[0])?, single_weight(&two[1])?);
             let class = self.policy.class(a + b);

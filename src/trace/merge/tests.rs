@@ -307,6 +307,53 @@ fn words_give_what_the_general_form_gives() {
     }
 }
 
+/// One key, or one key and val, that takes no bits: all others are there, up to the last of a word.
+#[test]
+fn words_of_one_key_may_be_full() {
+    let bound = |time| Antichain::from_elem(time);
+    for bits in 54..64 {
+        let spread = |side: u64, index: u64| (side + 2 * index) << (bits - 8) | u64::from(index == 99 && side == 1);
+        let vals = [0, 1].map(|side| {
+            let mut updates = Updates::<(u32, u64), u64, i64>::default();
+            (0..100).for_each(|index| updates.push((1, spread(side, index)), side, 1));
+            batch_from_sorted(updates, bound(side), bound(side + 1))
+        });
+        let merged = merge(&vals[0], &vals[1], &bound(1), isize::MAX);
+        merged.check_invariants();
+        assert_eq!((merged.layers().key_count(), merged.len()), (1, 200), "{bits} bits");
+
+        // Apart in time, so that the first ends where the second begins.
+        let later = 1 << (bits - 1);
+        let times = [0, 1].map(|side| {
+            let mut updates = Updates::<((), ()), u64, i64>::default();
+            (0..100).for_each(|index| updates.push(((), ()), side * later + (index << (bits - 9)), 1));
+            batch_from_sorted(updates, bound(side * later), bound((side + 1) * later))
+        });
+        let merged = merge(&times[0], &times[1], &bound(0), isize::MAX);
+        merged.check_invariants();
+        assert_eq!((merged.layers().key_count(), merged.len()), (1, 200), "{bits} bits of time");
+    }
+}
+
+/// Three that are kept apart, of which any two would fit.
+#[test]
+fn words_do_not_sum_up_what_is_kept_apart() {
+    const THIRD_OF_MOST: i32 = i32::MAX / 3 + 1;
+    let batch = |side: u64| {
+        let mut updates = Updates::<(u64, ()), u64, i32>::default();
+        if side == 0 {
+            (0..3).for_each(|_| updates.push((0, ()), 0, THIRD_OF_MOST));
+        }
+        (1 - side..100).for_each(|key| updates.push((key, ()), side, 1));
+        batch_from_sorted(updates, Antichain::from_elem(side), Antichain::from_elem(side + 1))
+    };
+    let merged = merge(&batch(0), &batch(1), &Antichain::from_elem(0), isize::MAX);
+    merged.check_invariants();
+    let mut of_zero = Vec::new();
+    merged.cursor().for_each_time(|time, diff| of_zero.push((time, diff)));
+    assert_eq!(of_zero, [(0, THIRD_OF_MOST), (0, THIRD_OF_MOST), (0, THIRD_OF_MOST), (1, 1)]);
+}
+
 #[test]
 fn a_sample_of_the_keys_is_sought_first() {
     let mut updates = Updates::<(u64, ()), u64, i64>::default();

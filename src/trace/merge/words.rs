@@ -191,11 +191,11 @@ fn contract<'f, 'l>(
 ) -> (&'f [u64], &'l mut [u64]) {
     firsts.resize(firsts.len().max(words.len()), 0);
     lengths.resize(lengths.len().max(words.len()), 0);
-    let (mut lists, mut before) = (0, words.first().map_or(0, |word| !word));
+    let (mut lists, mut before) = (0, 0);
     for (at, word) in words.iter().enumerate() {
         // Each is written, and the next one over it unless it is a first.
         (firsts[lists], lengths[lists]) = (*word, at as u64);
-        lists += usize::from(head(word ^ before, bits) != 0);
+        lists += usize::from((at == 0) | (head(word ^ before, bits) != 0));
         before = *word;
     }
     let (firsts, lengths) = (&firsts[..lists], &mut lengths[..lists]);
@@ -278,12 +278,15 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
         let [vals, times, diffs] = at;
         let (least, greatest) = frame.range(diffs);
         // What so many of these come to, about zero, which is in the middle of all keys.
-        let equal = self.most_equal(parts);
-        let sum = |key: u64| {
-            let sum = i128::from(zero) + equal as i128 * (i128::from(key) - i128::from(zero));
+        let sum = |key: u64, many: usize| {
+            let sum = i128::from(zero) + many as i128 * (i128::from(key) - i128::from(zero));
             u64::try_from(sum).ok().filter(|sum| sum / 2 < zero)
         };
-        let (sum_least, sum_greatest) = (sum(least)?.min(least), sum(greatest)?.max(greatest));
+        // A val of several updates may have equal ones, if it is that their sum does not fit: not, if that of all does.
+        let all = (0..2).map(|side| if self.single[side][1] { 1 } else { parts[side].updates.len() }).sum();
+        sum(least, all).and(sum(greatest, all))?;
+        let equal = self.most_equal(parts);
+        let (sum_least, sum_greatest) = (sum(least, equal)?.min(least), sum(greatest, equal)?.max(greatest));
         frame.set_range(diffs, (sum_least, sum_greatest));
         let mut same = Frame::default();
         let constant = (least == greatest && same.push(least, least)).then_some(same);

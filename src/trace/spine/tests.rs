@@ -104,6 +104,8 @@ fn what_rests_comes_down_to_few_batches() {
             if time % 3 == 0 || time == 1999 {
                 while spine.work(&mut 50, &free, &mut || start(), &mut false) {
                     spine.check_invariants();
+                    let is_due = |entry: &Entry<B>| matches!(entry, Entry::Merging(merging) if !merging.early);
+                    assert_eq!(spine.debt(&free) > 0, spine.entries.iter().any(is_due));
                 }
                 assert_eq!(spine.debt(&free), 0);
             }
