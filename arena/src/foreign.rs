@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(tag.live_bytes(), 2 * STEP);
         account.fit(65);
         assert_eq!(tag.live_bytes(), 128);
-        std::thread::spawn(move || drop(account)).join().unwrap();
+        std::thread::spawn(move || drop(account)).join().expect("the thread ends well");
         assert_eq!(tag.live_bytes(), 0);
         Foreign::default().cover(1 << 40);
     }

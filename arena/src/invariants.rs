@@ -178,8 +178,8 @@ mod tests {
 
     /// Allocates two blocks of 64 bytes and frees the second.
     fn one_out_one_free(store: &mut Store) -> NonNull<u8> {
-        let first = store.allocate_slow(64).unwrap();
-        let second = store.take_from_bin(0).unwrap();
+        let first = store.allocate_slow(64).expect("there is as much memory");
+        let second = store.take_from_bin(0).expect("there is as much memory");
         // SAFETY: the block was just handed out.
         unsafe { store.free(second) };
         store.check_invariants(64);

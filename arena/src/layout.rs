@@ -146,13 +146,13 @@ mod tests {
     quickcheck! {
         fn the_class_holds_and_wastes_at_most_an_eighth(raw: u64, bits: u8) -> bool {
             let bytes = spread(raw, bits);
-            let block = class_bytes(class_of(bytes).unwrap());
+            let block = class_bytes(class_of(bytes).expect("no more than a block may have"));
             block >= bytes && block.is_multiple_of(UNIT) && (block - bytes.max(1) < UNIT || (block - bytes) * 8 <= bytes)
         }
 
         fn the_class_is_the_smallest_that_holds(raw: u64, bits: u8) -> bool {
             let bytes = spread(raw, bits);
-            let class = class_of(bytes).unwrap();
+            let class = class_of(bytes).expect("no more than a block may have");
             class == 0 || class_bytes(class - 1) < bytes
         }
 
@@ -163,13 +163,13 @@ mod tests {
 
         fn aligning_leaves_what_was_asked_for(page: u32, pages: u16) -> bool {
             let (address, bytes) = ((page as usize) << 12, (usize::from(pages) + 1) << 12);
-            let mapped = with_room_to_align(bytes).unwrap();
+            let mapped = with_room_to_align(bytes).expect("no more than a block may have");
             let (lead, tail) = cut_to_align(address, mapped, bytes);
             (address + lead) % CHUNK == 0 && lead + bytes + tail == mapped && lead % 4096 == 0
         }
 
         fn a_block_alone_finds_its_header(raw: u64, bits: u8, at_end: bool) -> bool {
-            let bytes = units_bytes(spread(raw, bits)).unwrap();
+            let bytes = units_bytes(spread(raw, bits)).expect("no more than a block may have");
             [4096, 16384, 65536].into_iter().all(|page| {
                 let (offset, mapped) = alone(bytes, page, at_end);
                 offset >= page && offset < CHUNK && offset % UNIT == 0 && offset + bytes <= mapped

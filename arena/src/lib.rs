@@ -12,7 +12,7 @@
 //! buffer.extend_from_slice(&[1u64, 2, 3]);
 //! drop(entered);
 //! assert_eq!(arena.stats().live_bytes, 64);
-//! std::thread::spawn(move || drop(buffer)).join().unwrap();
+//! std::thread::spawn(move || drop(buffer)).join().expect("the thread ends well");
 //! assert_eq!(arena.stats().live_bytes, 0);
 //! ```
 //!

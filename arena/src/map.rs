@@ -234,7 +234,7 @@ mod tests {
             MapOptions { directory, ..MapOptions::default() },
         ] {
             for bytes in [page_bytes(), 3 * page_bytes(), layout::CHUNK, 2 * layout::CHUNK] {
-                let mapping = Mapping::new(bytes, true, &options).unwrap();
+                let mapping = Mapping::new(bytes, true, &options).expect("there is as much memory");
                 assert_eq!(mapping.base().addr().get() % layout::CHUNK, 0);
                 assert_eq!(mapping.bytes(), bytes + page_bytes());
                 // SAFETY: both bytes are in the part that can be touched.

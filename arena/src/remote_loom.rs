@@ -105,7 +105,7 @@ fn pushes_arrive(push: fn(&RemoteList, Sent, Orders), orders: Orders) {
         let mut sum = 0;
         shared.list.take_with(orders, |link| sum += collect(link));
         for pusher in pushers {
-            pusher.join().unwrap();
+            pusher.join().expect("the thread ends well");
         }
         shared.list.take_with(orders, |link| sum += collect(link));
         assert_eq!(sum, 203, "a block was lost");
@@ -123,7 +123,7 @@ fn one_pusher(orders: Orders) {
         };
         let mut sum = 0;
         shared.list.take_with(orders, |link| sum += collect(link));
-        pusher.join().unwrap();
+        pusher.join().expect("the thread ends well");
         shared.list.take_with(orders, |link| sum += collect(link));
         assert_eq!(sum, 203);
     });
@@ -144,7 +144,7 @@ fn closes(orders: Orders) {
             shared.end();
         }
         for freer in freers {
-            freer.join().unwrap();
+            freer.join().expect("the thread ends well");
         }
         shared.arena.with(|alive| {
             // SAFETY: all others have ended.

@@ -276,7 +276,7 @@ mod tests {
         };
         let other = Buffer::<u64>::with_capacity(8);
         assert_eq!((tag.live_bytes(), tag.peak_bytes()), (64, 64));
-        std::thread::spawn(move || drop((buffer, other))).join().unwrap();
+        std::thread::spawn(move || drop((buffer, other))).join().expect("the thread ends well");
         assert_eq!((tag.live_bytes(), tag.peak_bytes()), (0, 64));
     }
 
@@ -375,7 +375,10 @@ mod tests {
             let _entered = tag.enter();
             Buffer::<u8>::try_with_capacity(bytes)
         };
-        let (a, b) = (in_part(&first, 64).unwrap(), in_part(&second, 128).unwrap());
+        let (a, b) = (
+            in_part(&first, 64).expect("there is as much memory"),
+            in_part(&second, 128).expect("there is as much memory"),
+        );
         assert_eq!((whole.live_bytes(), first.live_bytes(), second.live_bytes()), (192, 64, 128));
         let refused = in_part(&first, 1).unwrap_err();
         assert_eq!((refused.who.as_str(), refused.live, refused.cap), ("query", 192, Some(192)));
@@ -388,7 +391,7 @@ mod tests {
         assert_eq!(whole.live_bytes(), 128);
         // The blocks outlive the handles; the last block of a part lets go of the whole.
         drop((first, second));
-        std::thread::spawn(move || drop(b)).join().unwrap();
+        std::thread::spawn(move || drop(b)).join().expect("the thread ends well");
         assert_eq!(whole.live_bytes(), 0);
     }
 
@@ -396,7 +399,7 @@ mod tests {
     fn the_cap_refuses_and_says_so() {
         let tag = Tag::with_cap("orders", Some(128));
         let _entered = tag.enter();
-        let mut buffer = Buffer::<u64>::try_with_capacity(8).unwrap();
+        let mut buffer = Buffer::<u64>::try_with_capacity(8).expect("there is as much memory");
         let refused = Buffer::<u64>::try_with_capacity(16).unwrap_err();
         assert_eq!(refused.cause, Cause::TagCap);
         assert_eq!((refused.requested, refused.live, refused.cap), (128, 64, Some(128)));

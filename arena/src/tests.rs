@@ -141,7 +141,7 @@ fn the_cap_unwinds_with_a_typed_payload_and_the_buffer_stays_whole() {
         }
     }))
     .unwrap_err();
-    let refused = payload.downcast_ref::<OutOfMemory>().unwrap();
+    let refused = payload.downcast_ref::<OutOfMemory>().expect("that is the payload");
     assert_eq!((refused.who.as_str(), refused.cap, refused.cause), ("worker 3", Some(4096), Cause::ArenaCap));
     assert!(refused.to_string().contains("raise the arena's cap"));
     assert!(buffer.iter().copied().eq(0..buffer.len() as u64));
@@ -184,7 +184,7 @@ fn a_second_thread_is_refused_and_may_enter_later() {
         buffer.resize(1000, 6);
         buffer
     });
-    let buffer = buffer.join().unwrap();
+    let buffer = buffer.join().expect("the thread ends well");
     assert_eq!((buffer[0], buffer[999]), (5, 6));
     drop(buffer);
     arena.check_invariants();
@@ -203,7 +203,7 @@ fn arenas_nest_and_guards_may_be_dropped_in_any_order() {
     assert_eq!((live(&a), live(&b)), (64, 64));
     let inner = b.enter();
     drop(outer);
-    std::thread::scope(|scope| scope.spawn(|| drop(a.enter())).join().unwrap());
+    std::thread::scope(|scope| scope.spawn(|| drop(a.enter())).join().expect("the thread ends well"));
     drop(inner);
     let shared = Buffer::<u8>::with_capacity(1);
     assert_eq!((live(&a), live(&b)), (64, 64));
@@ -238,12 +238,12 @@ fn many_threads_free_what_one_allocates() {
         for round in 0..rounds {
             let mut buffer = Buffer::new();
             buffer.resize(sizes[round as usize % 7 % sizes.len()] / (1 + round as usize % 3), round);
-            queues[round as usize % 3].send((buffer, round)).unwrap();
+            queues[round as usize % 3].send((buffer, round)).expect("someone receives");
         }
     });
     assert_eq!((arena.stats().live_bytes, tag.live_bytes()), (0, 0));
     arena.check_invariants();
-    arena.trim().unwrap();
+    arena.trim().expect("no other thread has it");
     assert_eq!(arena.stats().reserved_bytes, 0);
 }
 
@@ -266,7 +266,7 @@ fn blocks_outlive_their_arena() {
             });
             let droppers: Vec<_> = droppers.collect();
             drop(arena);
-            droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
+            droppers.into_iter().for_each(|dropper| dropper.join().expect("the thread ends well"));
         }
     }
 }
@@ -285,7 +285,7 @@ fn idle_memory_goes_back_by_itself_beyond_the_slack() {
     }
     assert!(arena.stats().peak_bytes > 60 << 20);
     arena.check_invariants();
-    assert!(arena.trim().unwrap() > 0);
+    assert!(arena.trim().expect("no other thread has it") > 0);
     assert_eq!(arena.stats().reserved_bytes, 0);
 }
 
@@ -313,7 +313,7 @@ fn trimming_gives_back_the_free_pages_of_a_region_in_use() {
     let kept = blocks.swap_remove(30);
     drop(blocks);
     assert_eq!((before, resident(), in_core(&alone)), (60, 60, true));
-    arena.trim().unwrap();
+    arena.trim().expect("no other thread has it");
     assert!(resident() < 5 && !in_core(&alone), "{} of 60 stay", resident());
     arena.check_invariants();
     assert!(kept.iter().all(|byte| *byte == 7));
@@ -368,7 +368,7 @@ fn longer_freed_blocks_are_cut_and_joined() {
         assert_eq!(arena.stats().live_bytes, 0);
         let held = filled(3 << 20);
         arena.check_invariants();
-        assert!(arena.trim().unwrap() >= 10 << 20);
+        assert!(arena.trim().expect("no other thread has it") >= 10 << 20);
         assert!(held.iter().all(|byte| *byte == 7));
     }
 }
@@ -411,7 +411,7 @@ fn buffers_may_be_dropped_while_a_thread_ends() {
         LATE.with(|late| late.borrow_mut().push(1));
     })
     .join()
-    .unwrap();
+    .expect("there is as much memory");
     assert_eq!(arena.stats().live_bytes, 0);
     arena.check_invariants();
 }

@@ -232,7 +232,7 @@ fn model(workers: usize, rounds: u64, preemptions: Option<usize>, life: Life, mu
         });
         let others: Vec<_> = others.collect();
         live(&mut mine);
-        let mut all: Vec<_> = others.into_iter().map(|other| other.join().unwrap()).collect();
+        let mut all: Vec<_> = others.into_iter().map(|other| other.join().expect("the thread ends well")).collect();
         all.push(mine);
         while all.iter_mut().any(|replica| replica.receive()) {}
         all.iter().for_each(|replica| replica.check_end());

@@ -41,7 +41,7 @@ mod tests {
                 let pinned = pin(core);
                 !pinned || core_affinity::get_core_ids().is_none_or(|mine| mine == [core])
             });
-            assert!(thread.join().unwrap());
+            assert!(thread.join().expect("the thread ends well"));
         }
     }
 }

@@ -207,7 +207,7 @@ mod models {
                 })
                 .collect();
             (1..=stores).for_each(|n| cell.store(Arc::new(n)));
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
             assert_eq!(*cell.load(), stores);
         });
     }
@@ -232,7 +232,7 @@ mod models {
             let thread = thread::spawn(move || theirs.store(Arc::new(1)));
             cell.store(Arc::new(2));
             assert!(*cell.load() > 0);
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
         });
     }
 

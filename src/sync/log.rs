@@ -377,7 +377,7 @@ mod tests {
             })
             .collect();
         (0..10_000u64).for_each(|n| writer.append(n));
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
     }
 
     #[test]
@@ -475,7 +475,7 @@ mod models {
             (0..count).for_each(|n| writer.append(Arc::new(n)));
             drop(writer);
             for thread in threads {
-                if let Some((mut reader, so_far)) = thread.join().unwrap() {
+                if let Some((mut reader, so_far)) = thread.join().expect("the thread ends well") {
                     assert_eq!(read(&mut reader, so_far, count + 1), count);
                     assert!(reader.is_empty());
                 }

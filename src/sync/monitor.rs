@@ -178,7 +178,7 @@ mod models {
                 guard = monitor.wait(guard, None).0;
             }
             drop(guard);
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
         });
     }
 
@@ -208,7 +208,7 @@ mod models {
                 drop(guard);
                 parker.park();
             }
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
         });
     }
 

@@ -200,7 +200,7 @@ mod tests {
             wake_there.unpark();
             here.park();
         }
-        thread.join().unwrap();
+        thread.join().expect("the thread ends well");
     }
 }
 
@@ -229,7 +229,7 @@ mod models {
             while published.load(Ordering::Relaxed) < wakers {
                 parker.park();
             }
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
         });
     }
 
@@ -245,7 +245,7 @@ mod models {
             });
             parker.park();
             assert_eq!(published.load(Ordering::Relaxed), 1);
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
         });
     }
 

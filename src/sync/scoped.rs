@@ -248,7 +248,7 @@ mod tests {
                 }));
             };
             outcome = Some(ScopedCall::run(participants, f, publish, wait));
-            entered.extend(handles.into_iter().map(|handle| handle.join().unwrap()));
+            entered.extend(handles.into_iter().map(|handle| handle.join().expect("the thread ends well")));
         });
         (outcome.expect("run returned"), entered)
     }
@@ -330,7 +330,7 @@ mod tests {
         }));
         assert!(unwound.is_err());
         assert_eq!(*inside.lock(), 2);
-        assert!(matches!(thread.expect("it was published").join().unwrap(), Entered::Ran));
+        assert!(matches!(thread.expect("it was published").join().expect("the thread ends well"), Entered::Ran));
     }
 
     /// The caller's thread is itself a participant.
@@ -381,7 +381,7 @@ mod models {
             let outcome = ScopedCall::run(participants, &f, publish, &mut |call| !give_up && call.wait_until(None));
             borrowed.0.with_mut(|_| ());
             assert!(close || give_up || matches!(outcome, Outcome::Completed));
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
         });
     }
 

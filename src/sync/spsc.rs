@@ -282,7 +282,7 @@ mod tests {
         }
         assert_eq!(expected, 20_000);
         assert!(receiver.is_empty() && receiver.is_closed());
-        thread.join().unwrap();
+        thread.join().expect("the thread ends well");
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod models {
                 }
             }
             drop(receiver);
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
         });
     }
 
@@ -354,7 +354,7 @@ mod models {
             let closed = receiver.is_closed();
             let got = receiver.receive().is_some();
             assert!(got || !closed);
-            thread.join().unwrap();
+            thread.join().expect("the thread ends well");
             assert!(receiver.is_closed() && receiver.is_empty() == got);
         });
     }

@@ -6,9 +6,10 @@ use super::*;
 /// A closure that panics once it has published and imported leaves nothing with the others on its worker.
 #[test]
 fn a_failed_install_withdraws_its_offers() {
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
-    let (_, published) =
-        engine.install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish()).unwrap();
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).expect("an engine starts");
+    let (_, published) = engine
+        .install("source", |scope| scope.input::<(u32, u32)>().1.arrange_by_key().publish())
+        .expect("a dataflow that can be built");
     let offers = || workers[0].worker.borrow().local().offers.borrow().len();
     assert_eq!(offers(), 1);
     for _ in 0..3 {
@@ -25,7 +26,7 @@ fn a_failed_install_withdraws_its_offers() {
 /// Nor does one that is retired, or poisoned.
 #[test]
 fn an_ended_query_withdraws_its_offers() {
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).unwrap();
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).expect("an engine starts");
     let offers = || workers.iter().map(|worker| worker.worker.borrow().local().offers.borrow().len()).sum::<usize>();
     for poisoned in [false, true] {
         let (query, (mut input, _published)) = engine
@@ -34,11 +35,11 @@ fn an_ended_query_withdraws_its_offers() {
                 let passed = numbers.inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant")));
                 (input, passed.arrange_by_key().publish())
             })
-            .unwrap();
+            .expect("a dataflow that can be built");
         assert_eq!(offers(), 2);
         if poisoned {
-            input.insert((1, 1)).unwrap();
-            input.flush().unwrap();
+            input.insert((1, 1)).expect("the query goes on");
+            input.flush().expect("the query goes on");
             for _ in 0..1000 {
                 workers.iter().for_each(|worker| {
                     worker.step();
@@ -46,7 +47,7 @@ fn an_ended_query_withdraws_its_offers() {
             }
             assert!(matches!(query.error(), Some(Error::Poisoned { .. })));
         } else {
-            query.retire().unwrap();
+            query.retire().expect("it is there to be retired");
         }
         assert_eq!(offers(), 0);
     }
@@ -55,7 +56,7 @@ fn an_ended_query_withdraws_its_offers() {
 /// Nothing that is left of a query keeps the worker's state: also where a stage was cut short in the middle.
 #[test]
 fn a_poisoned_query_leaves_no_cycle() {
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).unwrap();
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(1), 1).expect("an engine starts");
     let local = Rc::downgrade(workers[0].worker.borrow().local());
     let (query, mut input) = engine
         .install("poisoned", |scope| {
@@ -63,9 +64,9 @@ fn a_poisoned_query_leaves_no_cycle() {
             numbers.map(|n| n + 1).inspect(|_, _, _| std::panic::resume_unwind(Box::new("meant"))).probe();
             input
         })
-        .unwrap();
-    input.insert(1).unwrap();
-    input.flush().unwrap();
+        .expect("a dataflow that can be built");
+    input.insert(1).expect("the query goes on");
+    input.flush().expect("the query goes on");
     (0..100).for_each(|_| {
         workers[0].step();
     });
@@ -86,13 +87,13 @@ fn rounds(workers: &[HostedWorker]) {
 /// Nor do its sources know of it any more, whether it heard every tick or dozed.
 #[test]
 fn an_ended_query_leaves_its_sources() {
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).unwrap();
+    let (engine, workers) = Engine::start_simulated(Config::default().workers(2), 1).expect("an engine starts");
     let (_query, (mut input, published)) = engine
         .install("source", |scope| {
             let (input, numbers) = scope.input::<(u32, u32)>();
             (input, numbers.arrange_by_key().publish())
         })
-        .unwrap();
+        .expect("a dataflow that can be built");
     let known = || workers.iter().map(|worker| published.importers_on(worker.worker.borrow().local())).sum::<usize>();
     for (round, (end, hears)) in
         ["retired", "poisoned", "cascade"].into_iter().flat_map(|end| [(end, false), (end, true)]).enumerate()
@@ -107,7 +108,7 @@ fn an_ended_query_leaves_its_sources() {
                 });
                 (hears.then(|| passed.probe()), (end == "cascade").then(|| passed.arrange_by_key().publish()))
             })
-            .unwrap();
+            .expect("a dataflow that can be built");
         let copy_of_both = copy.map(|copy| {
             engine
                 .install("both", |scope| {
@@ -116,16 +117,16 @@ fn an_ended_query_leaves_its_sources() {
                         .concat(&published.import(scope).as_collection(|k, v| (k, v)))
                         .probe()
                 })
-                .unwrap()
+                .expect("a dataflow that can be built")
         });
         rounds(&workers);
         assert_eq!(known(), if copy_of_both.is_some() { 4 } else { 2 });
-        input.insert((1, 1)).unwrap();
-        input.advance_to(round as u64 + 1).unwrap();
+        input.insert((1, 1)).expect("the query goes on");
+        input.advance_to(round as u64 + 1).expect("the query goes on");
         rounds(&workers);
         match end {
-            "retired" => query.retire().unwrap(),
-            "cascade" => query.retire_cascade().unwrap(),
+            "retired" => query.retire().expect("it is there to be retired"),
+            "cascade" => query.retire_cascade().expect("it is there to be retired"),
             _ => assert!(matches!(query.error(), Some(Error::Poisoned { .. }))),
         }
         assert_eq!(known(), 0, "{end}, hears {hears}");
@@ -175,7 +176,7 @@ impl Fabric<Envelope, ProgressEntry> for Noting {
 #[test]
 fn a_failed_step_tells_nobody() {
     let noted = Arc::new(Mutex::new(Vec::new()));
-    let (engine, seeds) = Engine::start_hosted(Config::default().workers(2).pinned(false)).unwrap();
+    let (engine, seeds) = Engine::start_hosted(Config::default().workers(2).pinned(false)).expect("an engine starts");
     let noting =
         |seed: WorkerSeed| WorkerSeed { fabric: Box::new(Noting { end: seed.fabric, noted: noted.clone() }), ..seed };
     let workers: Vec<_> = seeds.into_iter().map(|seed| noting(seed).start()).collect();
@@ -192,11 +193,11 @@ fn a_failed_step_tells_nobody() {
                 });
                 input
             })
-            .unwrap();
+            .expect("a dataflow that can be built");
         rounds(&workers);
         noted.lock().clear();
-        (0..100).for_each(|number| input.insert(number).unwrap());
-        input.advance_to(1).unwrap();
+        (0..100).for_each(|number| input.insert(number).expect("the query goes on"));
+        input.advance_to(1).expect("the query goes on");
         // What is put in first goes to worker 0.
         workers[0].step();
         assert_eq!(matches!(query.error(), Some(Error::Poisoned { .. })), fails);
@@ -211,18 +212,19 @@ fn a_failed_step_tells_nobody() {
 fn a_worker_that_rests_gives_idle_memory_back() {
     // In the test mode of a block a mapping nothing is kept.
     let arena = kpg_arena::ArenaConfig { per_block: false, ..kpg_arena::ArenaConfig::default() };
-    let (engine, workers) = Engine::start_simulated(Config::default().workers(1).arena(arena), 1).unwrap();
+    let (engine, workers) =
+        Engine::start_simulated(Config::default().workers(1).arena(arena), 1).expect("an engine starts");
     let (query, mut input) = engine
         .install("large", |scope| {
             let (input, numbers) = scope.input::<u64>();
             numbers.arrange_by_self().publish();
             input
         })
-        .unwrap();
-    (0..300_000).for_each(|number| input.insert(number * number).unwrap());
-    input.flush().unwrap();
+        .expect("a dataflow that can be built");
+    (0..300_000).for_each(|number| input.insert(number * number).expect("the query goes on"));
+    input.flush().expect("the query goes on");
     rounds(&workers);
-    query.retire().unwrap();
+    query.retire().expect("it is there to be retired");
     drop(input);
     rounds(&workers);
     let reserved = || engine.metrics().arenas.iter().map(|arena| arena.reserved_bytes).sum::<usize>();
@@ -237,7 +239,12 @@ fn a_worker_that_rests_gives_idle_memory_back() {
     steps(60_000);
     assert_eq!(reserved(), before);
     // Work in between: it has not rested for long.
-    engine.install("small", |scope| scope.input::<u64>().1.probe()).unwrap().0.retire().unwrap();
+    engine
+        .install("small", |scope| scope.input::<u64>().1.probe())
+        .expect("a dataflow that can be built")
+        .0
+        .retire()
+        .expect("it is there to be retired");
     steps(60_000);
     assert_eq!(reserved(), before);
     steps(100_000);

@@ -289,7 +289,7 @@ mod tests {
                 })
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
         assert_eq!(Arc::strong_count(&counted), 1);
     }
 

@@ -282,7 +282,7 @@ impl<K: Columnar, V: Columnar, T: Timestamp, R: Semigroup> Pair<K, V, T, R> {
             let sum = i128::from(zero) + many as i128 * (i128::from(key) - i128::from(zero));
             u64::try_from(sum).ok().filter(|sum| sum / 2 < zero)
         };
-        // A val of several updates may have equal ones, if it is that their sum does not fit: not, if that of all does.
+        // Equal updates of one val are kept apart where their sum does not fit. There are none if that of all updates does.
         let all = (0..2).map(|side| if self.single[side][1] { 1 } else { parts[side].updates.len() }).sum();
         sum(least, all).and(sum(greatest, all))?;
         let equal = self.most_equal(parts);
