@@ -13,7 +13,8 @@ pub struct MergePolicy {
     /// Fuel an idle worker gives at a time, before it looks for something better to do; 0: idle workers do not merge.
     pub idle_fuel: usize,
     /// When nothing else is due, an idle worker merges two neighbours too whose sizes differ by no more than this factor: what rests
-    /// comes down to few batches, and an update is written anew up to so often in each order of that factor. 0: it does not.
+    /// comes down to few batches, and an update is written anew up to so often in each order of that factor. While it
+    /// is merged it takes its memory twice, which others may be refused then, under a cap. 0, the default: it does not.
     pub idle_ratio: usize,
     /// Past this debt of merges that could run now, an arrangement should yield before it seals.
     pub debt_bound: usize,
@@ -53,11 +54,11 @@ impl MergePolicy {
 
     /// Merges as little at a time as keeps the number of batches logarithmic: short steps.
     pub const fn lazy() -> Self {
-        MergePolicy { coefficient: Self::LEAST, fan_out: 2, idle_fuel: 2_000, idle_ratio: 8, debt_bound: 1 << 26 }
+        MergePolicy { coefficient: Self::LEAST, fan_out: 2, idle_fuel: 2_000, idle_ratio: 0, debt_bound: 1 << 26 }
     }
     /// Merges whatever can be merged at once: few batches, long steps.
     pub const fn eager() -> Self {
-        MergePolicy { coefficient: 1 << 24, fan_out: 2, idle_fuel: 1 << 24, idle_ratio: 8, debt_bound: 1 << 26 }
+        MergePolicy { coefficient: 1 << 24, fan_out: 2, idle_fuel: 1 << 24, idle_ratio: 0, debt_bound: 1 << 26 }
     }
     /// Fuel for each open merge when `weight` comes in.
     pub(crate) fn fuel(&self, weight: usize) -> isize {

@@ -115,10 +115,10 @@ fn what_rests_comes_down_to_few_batches() {
         let totals = spine.state(&free);
         (sizes, totals.written as f64 / totals.inserted as f64)
     };
-    let (sizes, written) = rest(MergePolicy::lazy());
+    let (sizes, written) = rest(MergePolicy { idle_ratio: 8, ..MergePolicy::lazy() });
     assert!(sizes.windows(2).all(|two| two[0] > 8 * two[1]), "{sizes:?}");
     assert!(sizes.len() <= 4 && written < 8.0 * 20_000f64.log(8.0), "{sizes:?}, {written} times");
-    let (more, less) = rest(MergePolicy { idle_ratio: 0, ..MergePolicy::lazy() });
+    let (more, less) = rest(MergePolicy::lazy());
     assert!(more.len() > sizes.len() && less < written, "{more:?}, {less} times");
 }
 
