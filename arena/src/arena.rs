@@ -27,7 +27,7 @@ pub struct ArenaConfig {
     pub cap_bytes: Option<usize>,
     /// The size of a region, rounded up to 2 MiB. 8 MiB by default.
     pub region_bytes: usize,
-    /// Idle bytes that are kept for reuse, or a quarter of the large blocks in use if that is more; what goes beyond is given
+    /// Idle bytes that are kept for reuse, or an eighth of the large blocks in use if that is more; what goes beyond is given
     /// back to the system at once. 32 MiB by default; with 0 nothing is kept. An engine's worker that has had nothing to do
     /// for a tenth of a second gives back the rest too.
     pub slack_bytes: usize,
@@ -153,6 +153,27 @@ impl Arena {
     /// # Errors
     /// If another thread has it entered just now.
     pub fn try_enter(&self) -> Result<Entered, Busy> {
+        let before = self.make_current()?;
+        Ok(Entered { arena: self.clone(), before, here: PhantomData })
+    }
+
+    /// Calls `f` with this as the thread's current arena: as `enter`, but it counts no handle, for those who do so all the time.
+    ///
+    /// # Panics
+    /// As `enter`.
+    pub fn scope<O>(&self, f: impl FnOnce() -> O) -> O {
+        struct Scope<'a>(&'a Arena, Option<Arena>);
+        impl Drop for Scope<'_> {
+            fn drop(&mut self) {
+                self.0.leave(self.1.take());
+            }
+        }
+        let _scope = Scope(self, self.make_current().unwrap_or_else(|busy| panic!("{busy}")));
+        f()
+    }
+
+    /// Gives what was current before.
+    fn make_current(&self) -> Result<Option<Arena>, Busy> {
         let inner = self.inner();
         let current: *const Inner = if inner.is_shared() {
             ptr::null()
@@ -161,9 +182,26 @@ impl Arena {
             self.inner.as_ptr()
         };
         let before = current::swap_arena(current);
-        // SAFETY: the current arena of a thread is one that it owns, and its guards hold handles.
-        let before = (!before.is_null()).then(|| unsafe { Arena::from_current(before) });
-        Ok(Entered { arena: self.clone(), before, here: PhantomData })
+        // SAFETY: the current arena of a thread is one that it owns, and who made it current has a handle.
+        Ok((!before.is_null()).then(|| unsafe { Arena::from_current(before) }))
+    }
+
+    fn leave(&self, before: Option<Arena>) {
+        let inner = self.inner();
+        let mut current: *const Inner = ptr::null();
+        if !inner.is_shared() {
+            current = self.inner.as_ptr();
+            inner.release();
+        }
+        let now = current::swap_arena(ptr::null());
+        let next = if now == current {
+            // Only an arena that this thread still owns may become current again.
+            let owned = before.as_ref().filter(|before| before.inner().is_owned());
+            owned.map_or(ptr::null(), |before| before.inner.as_ptr().cast_const())
+        } else {
+            now
+        };
+        current::swap_arena(next);
     }
 
     /// A handle to an arena that is kept alive by another handle.
@@ -255,21 +293,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let inner = self.arena.inner();
-        let mut current: *const Inner = ptr::null();
-        if !inner.is_shared() {
-            current = self.arena.inner.as_ptr();
-            inner.release();
-        }
-        let now = current::swap_arena(ptr::null());
-        let next = if now == current {
-            // Only an arena that this thread still owns may become current again.
-            let owned = self.before.as_ref().filter(|before| before.inner().is_owned());
-            owned.map_or(ptr::null(), |before| before.inner.as_ptr().cast_const())
-        } else {
-            now
-        };
-        current::swap_arena(next);
+        self.arena.leave(self.before.take());
     }
 }
 

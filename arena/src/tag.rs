@@ -13,6 +13,9 @@
 //! A tag may be part of another: what it counts, that one counts too, and whose cap is exceeded refuses. A part's record
 //! keeps a handle of the whole.
 //!
+//! A scope counts late, on its thread (`current.rs`): meanwhile the word may lack what was charged, and be less than 0, if
+//! another thread frees that; bit 0 is there as long as the scope is.
+//!
 //! Invariant: a block is charged only while its tag is current, hence while a handle exists: nothing revives a 0.
 
 use crate::current;
@@ -23,7 +26,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The record that handles and blocks share.
+///
+/// On lines of its own: all workers of a query write it.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct TagInner {
     name: String,
     /// What it is a part of.
@@ -38,6 +44,12 @@ pub(crate) struct TagInner {
     handles: AtomicUsize,
 }
 
+/// The live bytes that a word says: none, while what was charged is still to come.
+#[inline]
+fn live(word: usize) -> usize {
+    (word & !1).cast_signed().max(0).cast_unsigned()
+}
+
 impl TagInner {
     /// Counts `bytes` more.
     ///
@@ -45,9 +57,35 @@ impl TagInner {
     /// Where the cap would be exceeded; then nothing is counted.
     #[inline]
     pub(crate) fn charge(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        if current::count_late(self, bytes.cast_signed()) {
+            return Ok(());
+        }
+        self.charge_now(bytes)
+    }
+
+    fn charge_now(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let Some(whole) = &self.whole else { return self.charge_own(bytes) };
-        whole.inner().charge(bytes)?;
+        whole.inner().charge_now(bytes)?;
         self.charge_own(bytes).inspect_err(|_| whole.inner().uncharge(bytes))
+    }
+
+    /// Counts what a scope has counted: `change` more, or less, after up to `most` more.
+    pub(crate) fn settle(&self, change: isize, most: isize) {
+        let before = match change {
+            0 => self.word.load(Ordering::Relaxed),
+            _ => self.word.fetch_add(change.cast_unsigned(), Ordering::Release),
+        };
+        self.raise_peak((before & !1).cast_signed().saturating_add(most).max(0).cast_unsigned());
+        if let Some(whole) = &self.whole {
+            whole.inner().settle(change, most);
+        }
+    }
+
+    #[inline]
+    fn raise_peak(&self, live: usize) {
+        if live > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(live, Ordering::Relaxed);
+        }
     }
 
     /// Takes back what was charged here, where a handle is at hand and so the record stays.
@@ -62,24 +100,22 @@ impl TagInner {
     fn charge_own(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let cap = self.cap.load(Ordering::Relaxed);
         // Relaxed: a handle exists, so the record stays; a block is handed over by other means.
-        let live = if cap == usize::MAX {
-            (self.word.fetch_add(bytes, Ordering::Relaxed) & !1) + bytes
+        let now = if cap == usize::MAX {
+            live(self.word.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes))
         } else {
             self.charge_capped(bytes, cap)?
         };
-        if live > self.peak.load(Ordering::Relaxed) {
-            self.peak.fetch_max(live, Ordering::Relaxed);
-        }
+        self.raise_peak(now);
         Ok(())
     }
 
     fn charge_capped(&self, bytes: usize, cap: usize) -> Result<usize, OutOfMemory> {
-        let fits = |word: usize| ((word & !1).saturating_add(bytes) <= cap).then(|| word + bytes);
+        let fits = |word: usize| (live(word).saturating_add(bytes) <= cap).then(|| word.wrapping_add(bytes));
         match self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(word) => Ok((word & !1) + bytes),
+            Ok(word) => Ok(live(word.wrapping_add(bytes))),
             Err(word) => Err(OutOfMemory {
                 requested: bytes,
-                live: word & !1,
+                live: live(word),
                 cap: Some(cap),
                 who: self.name.clone(),
                 cause: Cause::TagCap,
@@ -94,6 +130,9 @@ impl TagInner {
 /// `tag` was charged `bytes` for a block which is gone now.
 #[inline]
 pub(crate) unsafe fn discharge(tag: NonNull<TagInner>, bytes: usize) {
+    if current::count_late(tag.as_ptr(), -bytes.cast_signed()) {
+        return;
+    }
     // SAFETY: what is charged keeps the record alive, until `release` has taken it away.
     if let Some(whole) = unsafe { &tag.as_ref().whole } {
         whole.inner().uncharge(bytes);
@@ -165,13 +204,16 @@ impl Tag {
         &self.inner().name
     }
 
-    /// Bytes of its blocks that are live.
+    /// Bytes of its blocks that are live. Of what other threads have done in a scope that lasts, up to a megabyte each may not
+    /// be counted yet.
     pub fn live_bytes(&self) -> usize {
-        self.inner().word.load(Ordering::Relaxed) & !1
+        current::settle();
+        live(self.inner().word.load(Ordering::Relaxed))
     }
 
     /// The greatest number of live bytes so far.
     pub fn peak_bytes(&self) -> usize {
+        current::settle();
         self.inner().peak.load(Ordering::Relaxed)
     }
 
@@ -190,10 +232,16 @@ impl Tag {
         EnteredTag { before: current::enter_tag(self.clone()), here: PhantomData }
     }
 
-    /// Calls `f` with this as the thread's current tag: as `enter`, but it counts no handle, so that threads which do so all
-    /// the time don't write where the others read.
+    /// Calls `f` with this as the thread's current tag: as `enter`, but it counts no handle, and, if there is no cap, its bytes
+    /// in one piece, so that threads which do so all the time don't write where the others read.
     pub fn scope<O>(&self, f: impl FnOnce() -> O) -> O {
         current::lend_tag(self, f)
+    }
+
+    /// Whether there is a cap, its own or the whole's.
+    pub(crate) fn is_capped(&self) -> bool {
+        let inner = self.inner();
+        self.cap_bytes().is_some() || inner.whole.as_ref().is_some_and(Tag::is_capped)
     }
 
     /// Counts `bytes`, a multiple of 64, of something that is no block.
@@ -266,6 +314,7 @@ impl Drop for EnteredTag {
 mod tests {
     use super::*;
     use crate::Buffer;
+    use crate::current::LATE;
 
     #[test]
     fn a_block_is_counted_until_it_is_freed_anywhere() {
@@ -331,6 +380,56 @@ mod tests {
         assert!(current::tag().is_none());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outer.scope(|| panic!("as users do"))));
         assert!(panicked.is_err() && current::tag().is_none(), "a scope that panics is left");
+    }
+
+    /// What another thread sees.
+    fn seen(tag: &Tag) -> usize {
+        std::thread::scope(|scope| scope.spawn(|| tag.live_bytes()).join().expect("the thread ends well"))
+    }
+
+    #[test]
+    fn a_scope_counts_in_one_piece() {
+        let whole = Tag::new("query");
+        let tag = whole.part("own");
+        let block = |bytes| Buffer::<u8>::with_capacity(bytes);
+        let (kept, elsewhere) = tag.scope(|| {
+            let (kept, elsewhere) = (block(64), block(128));
+            drop(block(1024));
+            assert_eq!((seen(&tag), seen(&whole)), (0, 0), "others see it when it is over");
+            // A block that was not counted yet, freed by a thread that counts at once.
+            std::thread::scope(|scope| scope.spawn(|| drop(elsewhere)).join().expect("the thread ends well"));
+            assert_eq!((seen(&tag), seen(&whole)), (0, 0), "less than nothing is nothing");
+            let elsewhere = block(128);
+            let half = LATE.unsigned_abs() / 2;
+            let large = [block(half), block(half)];
+            assert_eq!(seen(&tag), 192 + 2 * half, "much is counted at once");
+            drop(large);
+            assert_eq!(tag.live_bytes(), 192, "who asks sees all that it did");
+            (kept, elsewhere)
+        });
+        assert_eq!((seen(&tag), seen(&whole)), (192, 192));
+        let most = 64 + 128 + LATE.unsigned_abs();
+        assert_eq!((tag.peak_bytes(), whole.peak_bytes()), (most, most));
+        tag.scope(|| {
+            drop(kept);
+            let other = whole.part("other");
+            other.scope(|| assert_eq!(seen(&tag), 128, "another tag is current"));
+            drop(elsewhere);
+        });
+        assert_eq!((seen(&tag), seen(&whole)), (0, 0));
+    }
+
+    #[test]
+    fn a_scope_with_a_cap_counts_at_once() {
+        let whole = Tag::with_cap("query", Some(128));
+        let tag = whole.part("own");
+        tag.scope(|| {
+            let first = Buffer::<u8>::with_capacity(128);
+            assert_eq!((seen(&tag), seen(&whole)), (128, 128));
+            assert!(Buffer::<u8>::try_with_capacity(1).is_err(), "the whole's cap");
+            drop(first);
+        });
+        assert_eq!((seen(&tag), seen(&whole)), (0, 0));
     }
 
     #[test]
