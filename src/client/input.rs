@@ -3,22 +3,23 @@
 //! ```text
 //! session, session, … ─ chunks ─▶ a queue a worker ─ taken whole, with the frontier, under one lock ─▶ input node
 //! ```
-//! Invariants: a session's updates are queued before its time moves; a worker takes queue and frontier together; so what
-//! it takes is at or after the capability it holds. The input's time is the meet over its live sessions.
+//! Invariants: a session's updates are queued in its lot before its time moves; a worker takes queue and frontier of a lot
+//! together; so what it takes is at or after the capability it holds. The input's time is the meet over its live sessions.
+//! Next stop: `lots`, where sessions and queues are.
 #![forbid(unsafe_code)]
 
+mod lots;
+
+use self::lots::{InputCore, NEAR, QUEUE_SHARE, ROOM, Session, State};
 use super::error::Error;
 use super::waiting;
-use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Node, OutputPort, Scope, SharedHandle, Updates};
+use crate::dataflow::{CapabilitySet, Closure, Fuel, Interest, Node, OutputPort, Scope, Updates};
 use crate::operators::{Chunk, Collection, PublishedArrangement};
 use crate::order::{Antichain, Coords, Semigroup, Timestamp};
-use crate::runtime::{Command, CommandLog, DataflowId, Ending, Failure, Mailbox, Query, Wake};
-use crate::sync::Monitor;
+use crate::sync::{Monitor, Padded};
 use crate::trace::MergeBatch;
-use kpg_arena::OutOfMemory;
 use kpg_columnar::Columnar;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,120 +30,18 @@ const CHUNK: usize = 1024;
 /// Updates that wait in an input before `insert` waits, unless configured.
 pub(crate) const CAPACITY: usize = 1 << 20;
 
-/// So many chunks of a thread that owns a worker wait for that; then the others get their share.
-const NEAR: usize = 16;
-
-/// What part of a query's cap the queue of one of its inputs may take up, so that who puts in too fast waits, rather than
-/// leave the workers without memory for what they have taken.
-const QUEUE_SHARE: usize = 4;
-
-struct Session<T> {
-    /// None: the dataflow's first time, as long as that is not known.
-    time: Option<T>,
-    /// Under a number of its own, never used again: its place is.
-    follows: Option<u64>,
-}
-
-struct State<T: Timestamp, D: Columnar, R: Semigroup> {
-    sessions: Vec<Option<Session<T>>>,
-    first: Option<T>,
-    /// The install's own session.
-    installing: bool,
-    queues: Vec<Vec<Updates<D, T, R>>>,
-    queued: usize,
-    queued_bytes: usize,
-    capacity: usize,
-    turn: usize,
-    followers: u64,
-}
-
-impl<T: Timestamp, D: Columnar, R: Semigroup> State<T, D, R> {
-    fn time(&self, session: usize) -> T {
-        let session = self.sessions[session].as_ref().expect("a live session's number");
-        session.time.or(self.first).unwrap_or_else(T::minimum)
-    }
-    fn times(&self) -> impl Iterator<Item = T> {
-        let first = self.first.unwrap_or_else(T::minimum);
-        let sessions = self.sessions.iter().flatten().map(move |session| session.time.unwrap_or(first));
-        sessions.chain(self.installing.then_some(first))
-    }
-    fn frontier(&self) -> Antichain<T> {
-        self.times().collect()
-    }
-    /// Gives a session another time, or ends it: whether the frontier moved, of which all workers have to hear. It did
-    /// if nobody holds any more what this session held.
-    fn set(&mut self, session: usize, to: Option<T>) -> bool {
-        let at = self.time(session);
-        match to {
-            Some(time) => self.sessions[session].as_mut().expect("a live session's number").time = Some(time),
-            None => self.sessions[session] = None,
-        }
-        !self.times().any(|time| time.less_equal(&at))
-    }
-    /// Queues a chunk; gives for which worker: for the one that this thread owns, if that has not many, so that what it
-    /// wrote is read by the same core.
-    fn queue(&mut self, chunk: Updates<D, T, R>, own: Option<usize>) -> usize {
-        self.queued += chunk.len();
-        self.queued_bytes += chunk.bytes();
-        let worker = own.filter(|own| self.queues[*own].len() < NEAR).unwrap_or_else(|| {
-            let next = (self.turn + 1) % self.queues.len();
-            std::mem::replace(&mut self.turn, next)
-        });
-        self.queues[worker].push(chunk);
-        worker
-    }
-    fn open(&mut self, session: Session<T>) -> usize {
-        match self.sessions.iter().position(Option::is_none) {
-            Some(index) => {
-                self.sessions[index] = Some(session);
-                index
-            }
-            None => {
-                self.sessions.push(Some(session));
-                self.sessions.len() - 1
-            }
-        }
-    }
-}
-
-struct InputCore<T: Timestamp, D: Columnar, R: Semigroup> {
-    state: Monitor<State<T, D, R>>,
-    query: Arc<Query>,
-    commands: Arc<CommandLog>,
-    mailboxes: Arc<[Arc<Mailbox>]>,
-    dataflow: DataflowId,
-    node: u32,
-}
-
-impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
-    fn wake_workers(&self) {
-        self.mailboxes.iter().for_each(|mailbox| mailbox.activate(self.dataflow, self.node));
-    }
-}
-
-impl<T: Timestamp, D: Columnar, R: Semigroup> SharedHandle for InputCore<T, D, R> {
-    fn installed(&self) {
-        self.state.lock().installing = false;
-        self.wake_workers();
-    }
-}
-
-impl<T: Timestamp, D: Columnar, R: Semigroup> Wake for InputCore<T, D, R> {
-    fn wake(&self) {
-        drop(self.state.lock());
-        self.state.notify_all();
-    }
-}
-
 /// One session of an input: `Send`, for one thread at a time; clone it for others.
 ///
 /// Updates are gathered and queued when there are many, at `flush`, and when the time moves. The input's time is the meet
 /// over its live sessions; dropping one releases it, dropping the last closes the input.
 pub struct Input<T: Timestamp, D: Columnar, R: Semigroup = i64> {
     core: Arc<InputCore<T, D, R>>,
+    lot: usize,
     session: usize,
     time: Option<T>,
     follows: bool,
+    /// Queued since its time last moved.
+    chunks: usize,
     buffer: Updates<D, T, R>,
 }
 
@@ -164,18 +63,11 @@ impl<'s, T: Timestamp> Scope<'s, T> {
         let (output, stream) = builder.source();
         let build = self.build.clone();
         let (local, query) = (build.local().clone(), build.install.query.clone());
+        let lot = |queues, capacity, installing| Padded(Monitor::new(State::new(queues, capacity, installing)));
+        let of_worker = |_| lot(1, capacity.div_ceil(local.peers), false);
         let core = build.handle(|| InputCore::<T, D, R> {
-            state: Monitor::new(State {
-                sessions: Vec::new(),
-                first: None,
-                installing: true,
-                queues: (0..local.peers).map(|_| Vec::new()).collect(),
-                queued: 0,
-                queued_bytes: 0,
-                capacity,
-                turn: 0,
-                followers: 0,
-            }),
+            lots: (0..local.peers).map(of_worker).chain([lot(local.peers, capacity, true)]).collect(),
+            changes: Padded::default(),
             query: query.clone(),
             commands: local.commands.clone(),
             mailboxes: local.mailboxes.clone(),
@@ -184,10 +76,18 @@ impl<'s, T: Timestamp> Scope<'s, T> {
         });
         let waiter: std::sync::Weak<InputCore<T, D, R>> = Arc::downgrade(&core);
         query.register(waiter);
-        let session = core.state.lock().open(Session { time: None, follows: None });
-        let node = InputNode { core: core.clone(), worker: local.index, output, capabilities: CapabilitySet::new() };
+        let lot = core.common();
+        let session = core.lock(lot).open(Session { time: None, follows: None });
+        let node = InputNode {
+            core: core.clone(),
+            worker: local.index,
+            output,
+            capabilities: CapabilitySet::new(),
+            seen: None,
+            common: Antichain::new(),
+        };
         builder.finish(Interest::Held, node);
-        let input = Input { core, session, time: None, follows: false, buffer: Updates::default() };
+        let input = Input { core, lot, session, time: None, follows: false, chunks: 0, buffer: Updates::default() };
         (input, Collection::new(stream))
     }
 
@@ -242,12 +142,15 @@ struct InputNode<T: Timestamp, D: Columnar, R: Semigroup> {
     worker: usize,
     output: OutputPort<T, Chunk<D, T, R>>,
     capabilities: CapabilitySet<T>,
+    /// The common lot when it was last looked at: how often it had changed, and its frontier.
+    seen: Option<u64>,
+    common: Antichain<T>,
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Node for InputNode<T, D, R> {
     fn start(&mut self, first: &Coords) {
         let capability = self.output.born(first);
-        self.core.state.lock().first = Some(*capability.time());
+        self.core.lock(self.core.common()).first = Some(*capability.time());
         self.capabilities.insert(capability);
     }
 
@@ -255,22 +158,38 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Node for InputNode<T, D, R> {
         if self.capabilities.is_empty() {
             return false;
         }
-        let (chunks, frontier) = {
-            let mut state = self.core.state.lock();
-            let chunks = std::mem::take(&mut state.queues[self.worker]);
-            state.queued -= chunks.iter().map(Updates::len).sum::<usize>();
-            state.queued_bytes -= chunks.iter().map(Updates::bytes).sum::<usize>();
-            (chunks, state.frontier())
-        };
-        if !chunks.is_empty() {
-            self.core.state.notify_all();
+        let core = &self.core;
+        // The common lot first: a session that moves from there to this worker's is in one of them, or in both.
+        if self.seen != Some(core.changes.0.get()) {
+            let monitor = core.lot(core.common());
+            let chunks;
+            {
+                let mut state = monitor.lock();
+                self.seen = Some(core.changes.0.get());
+                (chunks, self.common) = state.take(self.worker);
+            }
+            send(&mut self.output, &self.capabilities, monitor, chunks);
         }
-        for chunk in chunks {
-            self.output.send(&self.capabilities, Rc::new(chunk));
-        }
+        let monitor = core.lot(self.worker);
+        let (chunks, mut frontier) = monitor.lock().take(0);
+        send(&mut self.output, &self.capabilities, monitor, chunks);
+        frontier.meet_with(&self.common);
         self.capabilities.must_downgrade(&frontier);
         false
     }
+}
+
+/// Sends what was taken out of a lot, in which there is room now.
+fn send<T: Timestamp, D: Columnar, R: Semigroup>(
+    output: &mut OutputPort<T, Chunk<D, T, R>>,
+    capabilities: &CapabilitySet<T>,
+    lot: &Monitor<State<T, D, R>>,
+    chunks: Vec<Updates<D, T, R>>,
+) {
+    if !chunks.is_empty() {
+        lot.notify_all();
+    }
+    chunks.into_iter().for_each(|chunk| output.send(capabilities, Rc::new(chunk)));
 }
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
@@ -278,7 +197,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     pub fn time(&self) -> T {
         match self.time {
             Some(time) if !self.follows => time,
-            _ => self.core.state.lock().time(self.session),
+            _ => self.core.lot(self.lot).lock().time(self.session),
         }
     }
 
@@ -397,11 +316,11 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             return Ok(());
         }
         let core = self.core.clone();
-        let (session, follows, query) = (self.session, self.follows, &core.query);
+        let (lot, session, follows, query) = (self.lot, self.session, self.follows, &core.query);
         let own = waiting::own_index(&core.mailboxes);
         let mut chunk = Some(core.on_account(&self.buffer, deadline)?);
-        let most = query.all.cap_bytes().map(|cap| cap / QUEUE_SHARE);
-        let worker = waiting::wait(&query.clock, &core.state, deadline, ROOM, |state| {
+        let most = query.all.cap_bytes().map(|cap| cap / QUEUE_SHARE / core.mailboxes.len());
+        let worker = waiting::wait(&query.clock, core.lot(lot), deadline, ROOM, |state| {
             if let Some(error) = Error::ended(query) {
                 return Some(Err(error));
             }
@@ -411,10 +330,11 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             }
             let chunk = chunk.take().expect("it is queued once");
             let chunk = if follows { moved_up(chunk, &state.time(session)) } else { chunk };
-            Some(Ok(state.queue(chunk, own)))
+            Some(Ok(core.queue(lot, state, chunk, own)))
         })?;
         self.buffer.clear();
-        self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node);
+        self.chunks += 1;
+        core.wake_worker(worker);
         Ok(())
     }
 
@@ -442,17 +362,41 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
             return Err(Error::TimeWentBack { asked: format!("{time:?}"), at: format!("{at:?}") });
         }
         self.flush_until(deadline)?;
+        let core = self.core.clone();
+        if std::mem::take(&mut self.chunks) <= NEAR
+            && let Some(home) = self.new_home()
+        {
+            let number = core.lot(home).lock().open(Session { time: Some(time), follows: None });
+            let moved = core.lock(self.lot).set(self.session, None);
+            let left = std::mem::replace(&mut self.lot, home);
+            (self.session, self.time) = (number, Some(time));
+            if moved {
+                core.wake_workers(left);
+            }
+            return Ok(());
+        }
         let moved = {
-            let mut state = self.core.state.lock();
+            let mut state = core.lock(self.lot);
             // One that follows may have been moved further meanwhile.
             let time = if self.follows { state.time(self.session).join(&time) } else { time };
             state.set(self.session, Some(time))
         };
         self.time = Some(time);
         if moved {
-            self.core.wake_workers();
+            core.wake_workers(self.lot);
         }
         Ok(())
+    }
+
+    /// In which worker's lot the session may live from now on. One that follows is moved by other threads. In a simulation
+    /// one thread owns all workers: there sessions are dealt out.
+    fn new_home(&self) -> Option<usize> {
+        let (core, workers) = (&self.core, self.core.mailboxes.len());
+        if self.lot != core.common() || self.follows || workers == 1 {
+            return None;
+        }
+        let dealt = core.query.clock.is_simulated().then_some(self.session % workers);
+        waiting::own_index(&core.mailboxes).or(dealt)
     }
 
     /// From now on this session's time moves along with what `published` has complete, besides `advance_to`: for inputs
@@ -486,7 +430,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         self.flush_until(deadline)?;
         self.follows = true;
         let number = {
-            let mut state = self.core.state.lock();
+            let mut state = self.core.lock(self.lot);
             state.followers += 1;
             let number = state.followers;
             state.sessions[self.session].as_mut().expect("a live session's number").follows = Some(number);
@@ -494,68 +438,22 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         };
         let core = Arc::downgrade(&self.core);
         let source = to.published().clone();
-        let (session, shared) = (self.session, source.downgrade());
+        let (lot, session, shared) = (self.lot, self.session, source.downgrade());
         let catch_up = move || {
             let (Some(core), Some(complete)) = (core.upgrade(), shared.complete()) else { return false };
-            let Some(moved) = core.follow_to(session, number, &complete) else { return false };
+            let Some(moved) = core.follow_to(lot, session, number, &complete) else { return false };
             if moved {
-                core.wake_workers();
+                core.wake_workers(lot);
             }
             true
         };
+        let catch_up = Arc::new(catch_up);
+        source.on_change(Box::new({
+            let catch_up = catch_up.clone();
+            move || catch_up()
+        }));
         catch_up();
-        source.on_change(Box::new(catch_up));
         Ok(())
-    }
-}
-
-/// What those wait for who put in.
-const ROOM: &str = "there was room in the input's queue";
-
-impl<T: Timestamp, D: Columnar, R: Semigroup> InputCore<T, D, R> {
-    /// A copy of what was gathered whose bytes are the query's, from now until the workers have done with them. Its cap
-    /// is a bound of the queue as well: it waits until the workers have taken something, and is the query's end only if
-    /// nothing is left to take.
-    fn on_account(&self, gathered: &Updates<D, T, R>, deadline: Option<Instant>) -> Result<Updates<D, T, R>, Error> {
-        loop {
-            let queued = self.state.lock().queued;
-            let copied = catch_unwind(AssertUnwindSafe(|| {
-                let _tag = self.query.private.enter();
-                let mut chunk = Updates::default();
-                chunk.extend_from(gathered, 0, gathered.len());
-                chunk
-            }));
-            let payload = match copied {
-                Ok(chunk) => return Ok(chunk),
-                Err(payload) if payload.is::<OutOfMemory>() => payload,
-                // A user's `Clone`: it is on the user's own thread.
-                Err(payload) => resume_unwind(payload),
-            };
-            if queued == 0 {
-                let ending =
-                    Ending::Poisoned { operator: "input".to_string(), failure: Failure::from_payload(payload) };
-                if self.query.end(ending.clone()) {
-                    self.commands.append(Command::End(self.dataflow, ending));
-                    self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
-                }
-                Error::check(&self.query)?;
-            }
-            waiting::wait(&self.query.clock, &self.state, deadline, ROOM, |state| match Error::ended(&self.query) {
-                Some(error) => Some(Err(error)),
-                None if state.queued < queued || state.queued == 0 => Some(Ok(())),
-                None => None,
-            })?;
-        }
-    }
-
-    /// Moves a session up to the meet of a frontier, if it still follows under this number: whether the input's frontier
-    /// moved.
-    fn follow_to(&self, session: usize, number: u64, complete: &Antichain<T>) -> Option<bool> {
-        let mut state = self.state.lock();
-        state.sessions.get(session)?.as_ref().filter(|live| live.follows == Some(number))?;
-        let Some(to) = complete.elements().iter().copied().reduce(|a, b| a.meet(&b)) else { return Some(false) };
-        let at = state.time(session);
-        Some(state.set(session, Some(at.join(&to))))
     }
 }
 
@@ -605,12 +503,20 @@ impl<T: Timestamp, D: Columnar> Input<T, D, i64> {
 impl<T: Timestamp, D: Columnar, R: Semigroup> Clone for Input<T, D, R> {
     /// Another session, at this one's time.
     fn clone(&self) -> Self {
-        let mut state = self.core.state.lock();
+        let mut state = self.core.lock(self.lot);
         // One that follows may be further than it knows.
         let time = if self.follows { Some(state.time(self.session)) } else { self.time };
         let session = state.open(Session { time, follows: None });
         drop(state);
-        Input { core: self.core.clone(), session, time, follows: false, buffer: Updates::default() }
+        Input {
+            core: self.core.clone(),
+            lot: self.lot,
+            session,
+            time,
+            follows: false,
+            chunks: 0,
+            buffer: Updates::default(),
+        }
     }
 }
 
@@ -620,7 +526,8 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
             // Part of a time's updates may have been refused for that: closed now, the rest would pass for the whole.
             return;
         }
-        let mut state = self.core.state.lock();
+        let core = &self.core;
+        let mut state = core.lock(self.lot);
         let mut worker = None;
         if !self.buffer.is_empty() {
             // Beyond the bound if need be: a drop can neither wait nor lose what was inserted.
@@ -628,13 +535,13 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Drop for Input<T, D, R> {
             if self.follows {
                 chunk = moved_up(chunk, &state.time(self.session));
             }
-            worker = Some(state.queue(chunk, waiting::own_index(&self.core.mailboxes)));
+            worker = Some(core.queue(self.lot, &mut state, chunk, waiting::own_index(&core.mailboxes)));
         }
         let moved = state.set(self.session, None);
         drop(state);
         match worker {
-            _ if moved => self.core.wake_workers(),
-            Some(worker) => self.core.mailboxes[worker].activate(self.core.dataflow, self.core.node),
+            _ if moved => core.wake_workers(self.lot),
+            Some(worker) => core.wake_worker(worker),
             None => {}
         }
     }

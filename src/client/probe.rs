@@ -7,7 +7,7 @@ use crate::dataflow::{Closure, Fuel, Interest, Payload, SharedHandle, Stream};
 use crate::operators::{Arranged, Collection};
 use crate::order::{Antichain, Semigroup, Timestamp};
 use crate::runtime::{Query, Wake};
-use crate::sync::{Counter, Monitor, Mutex};
+use crate::sync::{Counter, Monitor, Mutex, Padded};
 use crate::trace::Trace;
 use kpg_columnar::Columnar;
 use std::fmt;
@@ -34,8 +34,8 @@ fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
     let build = stream.scope.build.clone();
     let (local, query) = (build.local().clone(), build.install.query.clone());
     let core = build.handle(|| ProbeCore::<T> {
-        frontiers: Monitor::new(vec![Antichain::from_elem(T::minimum()); local.peers]),
-        moves: Counter::default(),
+        shards: (0..local.peers).map(|_| Padded(Shard::default())).collect(),
+        waiters: Monitor::new(()),
         query: query.clone(),
     });
     let waiter: std::sync::Weak<ProbeCore<T>> = Arc::downgrade(&core);
@@ -46,12 +46,8 @@ fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
         Closure(move |_: &mut Fuel| {
             while input.next().is_some() {}
             let frontier = input.frontier();
-            let mut frontiers = shared.frontiers.lock();
-            if frontiers[worker] != frontier {
-                frontiers[worker] = frontier;
-                shared.moves.add(1);
-                drop(frontiers);
-                shared.frontiers.notify_all();
+            if shared.shards[worker].0.set(frontier) && shared.waiters.is_awaited() {
+                shared.wake();
             }
             false
         }),
@@ -59,39 +55,69 @@ fn probe<T: Timestamp, C: Payload>(stream: &Stream<'_, T, C>) -> Probe<T> {
     Probe { core, asked: Mutex::new(None) }
 }
 
-struct ProbeCore<T: Timestamp> {
-    frontiers: Monitor<Vec<Antichain<T>>>,
-    /// How often one of them has moved.
+/// A worker's frontier, which it alone changes, on lines of its own.
+struct Shard<T: Timestamp> {
+    /// How often it has moved: who asks over and over, as a loop of steps does, takes the lock after a move only.
     moves: Counter,
+    frontier: Mutex<Antichain<T>>,
+}
+
+impl<T: Timestamp> Default for Shard<T> {
+    fn default() -> Self {
+        Shard { moves: Counter::default(), frontier: Mutex::new(Antichain::from_elem(T::minimum())) }
+    }
+}
+
+impl<T: Timestamp> Shard<T> {
+    /// Whether that is another.
+    fn set(&self, frontier: Antichain<T>) -> bool {
+        let mut here = self.frontier.lock();
+        let moved = *here != frontier;
+        if moved {
+            *here = frontier;
+            self.moves.set(self.moves.get() + 1);
+        }
+        moved
+    }
+    fn is_past(&self, time: &T) -> bool {
+        !self.frontier.lock().less_equal(time)
+    }
+}
+
+struct ProbeCore<T: Timestamp> {
+    shards: Box<[Padded<Shard<T>>]>,
+    /// Those who wait enlist before they look at the shards; so whoever changes one later sees that they do.
+    waiters: Monitor<()>,
     query: Arc<Query>,
+}
+
+impl<T: Timestamp> ProbeCore<T> {
+    fn is_past(&self, time: &T) -> bool {
+        self.shards.iter().all(|shard| shard.0.is_past(time))
+    }
 }
 
 impl<T: Timestamp> SharedHandle for ProbeCore<T> {}
 
 impl<T: Timestamp> Wake for ProbeCore<T> {
     fn wake(&self) {
-        drop(self.frontiers.lock());
-        self.frontiers.notify_all();
+        drop(self.waiters.lock());
+        self.waiters.notify_all();
     }
-}
-
-fn meet<T: Timestamp>(frontiers: &[Antichain<T>]) -> Antichain<T> {
-    let mut meet = Antichain::new();
-    frontiers.iter().for_each(|frontier| meet.meet_with(frontier));
-    meet
-}
-
-/// As the meet of the frontiers would say it, which need not be made for that.
-fn is_past<T: Timestamp>(frontiers: &[Antichain<T>], time: &T) -> bool {
-    !frontiers.iter().any(|frontier| frontier.less_equal(time))
 }
 
 /// How far a collection's times have come, on all workers. `Send`; a clone is the same.
 pub struct Probe<T: Timestamp> {
     core: Arc<ProbeCore<T>>,
-    /// What was last asked for and not complete, and how often frontiers had moved until then: who asks over and over, as a
-    /// loop of steps does, then takes no lock that other threads want.
-    asked: Mutex<Option<(u64, T)>>,
+    /// What was last asked for and not complete.
+    asked: Mutex<Option<Asked<T>>>,
+}
+
+/// A time, the first worker where it was not complete, and how often that one's frontier had moved.
+struct Asked<T> {
+    time: T,
+    worker: usize,
+    moves: u64,
 }
 
 impl<T: Timestamp> Clone for Probe<T> {
@@ -109,19 +135,29 @@ impl<T: Timestamp> fmt::Debug for Probe<T> {
 impl<T: Timestamp> Probe<T> {
     /// What is not beyond this frontier is complete.
     pub fn frontier(&self) -> Antichain<T> {
-        meet(&self.core.frontiers.lock())
+        let mut meet = Antichain::new();
+        self.core.shards.iter().for_each(|shard| meet.meet_with(&shard.0.frontier.lock()));
+        meet
     }
 
     /// Whether `time` is complete.
     pub fn is_past(&self, time: &T) -> bool {
-        let asked = Some((self.core.moves.get(), *time));
         let mut last = self.asked.lock();
-        if *last == asked {
-            return false;
+        // Frontiers do not move back: what was complete for a worker is.
+        let known = last.as_ref().filter(|asked| asked.time == *time);
+        let start = known.map_or(0, |asked| asked.worker);
+        for (worker, Padded(shard)) in self.core.shards.iter().enumerate().skip(start) {
+            let moves = shard.moves.get();
+            let unmoved = last
+                .as_ref()
+                .is_some_and(|asked| asked.time == *time && (asked.worker, asked.moves) == (worker, moves));
+            if unmoved || !shard.is_past(time) {
+                *last = Some(Asked { time: *time, worker, moves });
+                return false;
+            }
         }
-        let is_past = is_past(&self.core.frontiers.lock(), time);
-        *last = asked.filter(|_| !is_past);
-        is_past
+        *last = None;
+        true
     }
 
     /// Waits until `time` is complete.
@@ -131,8 +167,11 @@ impl<T: Timestamp> Probe<T> {
     pub fn wait_past(&self, time: &T, timeout: Duration) -> Result<(), Error> {
         let clock = &self.core.query.clock;
         let deadline = clock.deadline(timeout);
-        waiting::wait(clock, &self.core.frontiers, deadline, &format!("{time:?} was complete"), |frontiers| {
-            if is_past(frontiers, time) {
+        // Who steps workers meanwhile does not sleep.
+        let sleeps = matches!(waiting::role(), waiting::Role::Client);
+        let _enlisted = sleeps.then(|| self.core.waiters.enlist());
+        waiting::wait(clock, &self.core.waiters, deadline, &format!("{time:?} was complete"), |()| {
+            if self.core.is_past(time) {
                 return Some(Ok(()));
             }
             Error::ended(&self.core.query).map(Err)

@@ -17,10 +17,21 @@ use std::rc::Rc;
 pub type Stamp = Antichain<Coords>;
 
 /// Numbers, each at most once, popped in ascending order.
-#[derive(Default)]
 pub(crate) struct ActiveSet {
+    /// The least, or `NONE`: along a chain there is but one at a time.
+    least: Cell<u32>,
+    /// The others.
     heap: RefCell<BinaryHeap<Reverse<u32>>>,
     present: RefCell<Vec<bool>>,
+}
+
+/// No number: there are fewer nodes and stages.
+const NONE: u32 = u32::MAX;
+
+impl Default for ActiveSet {
+    fn default() -> Self {
+        ActiveSet { least: Cell::new(NONE), heap: RefCell::default(), present: RefCell::default() }
+    }
 }
 
 impl ActiveSet {
@@ -31,19 +42,34 @@ impl ActiveSet {
             present.resize(index + 1, false);
         }
         if !std::mem::replace(&mut present[index], true) {
-            self.heap.borrow_mut().push(Reverse(number));
+            let least = self.least.get();
+            self.least.set(number.min(least));
+            if least != NONE {
+                self.heap.borrow_mut().push(Reverse(number.max(least)));
+            }
         }
     }
+    #[inline]
     pub(crate) fn pop(&self) -> Option<u32> {
-        let Reverse(number) = self.heap.borrow_mut().pop()?;
+        let number = self.least.get();
+        if number == NONE {
+            return None;
+        }
+        let next = self.heap.borrow_mut().pop();
+        self.least.set(next.map_or(NONE, |Reverse(next)| next));
         self.present.borrow_mut()[number as usize] = false;
         Some(number)
     }
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.heap.borrow().is_empty()
+        self.least.get() == NONE
     }
-    pub(crate) fn for_each(&self, f: impl FnMut(u32)) {
-        self.heap.borrow().iter().map(|Reverse(number)| *number).for_each(f);
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
+        let least = self.least.get();
+        if least != NONE {
+            f(least);
+            self.heap.borrow().iter().for_each(|Reverse(number)| f(*number));
+        }
     }
 }
 
@@ -65,6 +91,11 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    /// The stamp with which the message was sent.
+    #[inline]
+    pub(crate) fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
     /// Holds the original stamp at the producer's port from now on.
     pub(crate) fn hold(&self) {
         if !self.held.replace(true) {
@@ -129,10 +160,10 @@ impl Core {
     }
 
     /// Sends by `push`, as a message of an output port at `stamp`.
-    pub(crate) fn send_from(self: &Rc<Self>, location: Location, stamp: &Stamp, push: impl FnOnce()) {
-        let origin = Origin { core: self.clone(), location, stamp: stamp.clone(), held: Cell::new(false) };
-        *self.origin.borrow_mut() = Some(Rc::new(origin));
-        push();
+    pub(crate) fn send_from(self: &Rc<Self>, location: Location, stamp: Stamp, push: impl FnOnce(&Stamp)) {
+        let origin = Rc::new(Origin { core: self.clone(), location, stamp, held: Cell::new(false) });
+        *self.origin.borrow_mut() = Some(origin.clone());
+        push(&origin.stamp);
         self.origin.borrow_mut().take();
     }
 

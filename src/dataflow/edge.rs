@@ -52,18 +52,26 @@ impl<C: Payload> Outlet<C> {
     }
 }
 
+/// A message before a stage.
+struct Passing<C> {
+    origin: Rc<Origin>,
+    /// Its stamp, if that is not its origin's: behind a stage that changes scopes.
+    stamp: Option<Box<Stamp>>,
+    payload: C,
+}
+
 /// Messages before a stage.
 pub(crate) struct StageQueue<C> {
     core: Rc<Core>,
     stage: u32,
-    queue: RefCell<VecDeque<(Stamp, Rc<Origin>, C)>>,
+    queue: RefCell<VecDeque<Passing<C>>>,
 }
 
 impl<C> StageQueue<C> {
     pub(crate) fn new(core: &Rc<Core>, stage: u32) -> Rc<Self> {
         Rc::new(StageQueue { core: core.clone(), stage, queue: RefCell::default() })
     }
-    fn pop(&self) -> Option<(Stamp, Rc<Origin>, C)> {
+    fn pop(&self) -> Option<Passing<C>> {
         self.queue.borrow_mut().pop_front()
     }
 }
@@ -71,7 +79,8 @@ impl<C> StageQueue<C> {
 impl<C: Payload> Consumer<C> for StageQueue<C> {
     fn push(&self, stamp: &Stamp, payload: C) {
         let origin = self.core.origin.borrow().clone().expect("whatever is sent comes from an output port");
-        self.queue.borrow_mut().push_back((stamp.clone(), origin, payload));
+        let own = (!std::ptr::eq(stamp, origin.stamp())).then(|| Box::new(stamp.clone()));
+        self.queue.borrow_mut().push_back(Passing { origin, stamp: own, payload });
         self.core.stages.insert(self.stage);
     }
 }
@@ -128,13 +137,12 @@ pub(crate) struct EachMessage<C, F> {
 impl<C: Payload, F: FnMut(&Stamp, C) -> Option<C>> Stage for EachMessage<C, F> {
     fn run(&mut self) -> bool {
         let core = self.queue.core.clone();
-        while let Some((stamp, origin, payload)) = self.queue.pop() {
-            *core.origin.borrow_mut() = Some(origin);
-            let rest = (self.each)(&stamp, payload);
-            let origin = core.origin.borrow_mut().take();
-            if let Some(rest) = rest {
-                let origin = origin.expect("put there before the stage ran");
-                self.queue.queue.borrow_mut().push_front((stamp, origin, rest));
+        while let Some(Passing { origin, stamp, payload }) = self.queue.pop() {
+            *core.origin.borrow_mut() = Some(origin.clone());
+            let rest = (self.each)(stamp.as_deref().unwrap_or(origin.stamp()), payload);
+            core.origin.borrow_mut().take();
+            if let Some(payload) = rest {
+                self.queue.queue.borrow_mut().push_front(Passing { origin, stamp, payload });
             }
             core.spend_on_stages(1);
             if core.stage_fuel.get() <= 0 {
@@ -144,7 +152,7 @@ impl<C: Payload, F: FnMut(&Stamp, C) -> Option<C>> Stage for EachMessage<C, F> {
         true
     }
     fn hold_origins(&self) {
-        self.queue.queue.borrow().iter().for_each(|(_, origin, _)| origin.hold());
+        self.queue.queue.borrow().iter().for_each(|passing| passing.origin.hold());
     }
 }
 

@@ -154,7 +154,7 @@ impl<T: Timestamp, C: Payload> OutputPort<T, C> {
             // A loop counter passed its maximum: what would be sent has no time.
             return;
         }
-        self.core.send_from(self.location, &stamp, || self.outlet.push(&stamp, payload));
+        self.core.send_from(self.location, stamp, |stamp| self.outlet.push(stamp, payload));
     }
     /// Retains the right to send at the times of a message taken in this step.
     pub fn retain(&self, token: &Token<T>, set: &mut CapabilitySet<T>) {

@@ -17,7 +17,7 @@ use super::scope::Build;
 use crate::order::Coords;
 use crate::progress::{ChangeBatch, Kind, Location, Tracker};
 use crate::runtime::{Changes, Ending, Failure, Query, Round, Runnable};
-use crate::sync::Counter;
+use crate::sync::{Counter, Padded};
 use std::any::Any;
 use std::hash::Hasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +63,7 @@ pub(crate) struct Dataflow {
     spent: isize,
     // Steps of nodes in this turn; and where it tells them, which it alone writes.
     steps: u64,
-    told: Arc<Counter>,
+    told: Arc<Padded<Counter>>,
     imports: Imports,
 }
 
@@ -186,13 +186,13 @@ impl Dataflow {
         let mut tracker = self.core.tracker.borrow_mut();
         let tracker = tracker.as_mut().expect("a dataflow that runs has a tracker");
         let keep = self.core.local.peers > 1;
-        for (location, time, diff) in changes.drain() {
+        changes.take_each(|location, time, diff| {
             tracker.update(location, time, diff);
             self.imports.count(location, diff);
             if keep {
                 self.round.update(location, time, diff);
             }
-        }
+        });
         self.unpropagated = true;
     }
 
@@ -387,8 +387,10 @@ impl Runnable for Dataflow {
             Some(ending) => Err(ending),
             None => self.run(),
         };
-        let changes: Changes = self.round.drain().collect();
-        self.told.set(self.told.get() + std::mem::take(&mut self.steps));
+        let changes = if self.round.is_empty() { Changes::new() } else { self.round.drain().collect() };
+        if self.steps > 0 {
+            self.told.0.set(self.told.0.get() + std::mem::take(&mut self.steps));
+        }
         if outcome.is_ok() {
             let core = &self.core;
             self.imports.settle(|node| core.nodes.insert(node));

@@ -120,11 +120,10 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
 
     /// Inserts a batch and sends it at the capabilities held.
     pub(crate) fn write(&mut self, batch: B) {
-        let mut writer = self.writer.borrow_mut();
-        let _shared = self.core.local.shared_tag(self.importers.tag());
-        writer.insert(batch.clone());
-        self.output.send(&self.capabilities, Delivery { batches: Arc::new([batch]) });
-        drop(writer);
+        self.importers.on_account(|| {
+            self.writer.borrow_mut().insert(batch.clone());
+            self.output.send(&self.capabilities, Delivery { batches: Arc::new([batch]) });
+        });
         self.tell();
         if self.idle_fuel > 0 {
             self.core.mergers.insert(self.node);
@@ -170,9 +169,8 @@ impl<T: Timestamp, B: MergeBatch<Time = T>> Writing<T, B> {
     }
 
     fn merge_on(&mut self, fuel: usize) -> bool {
-        let _shared = self.core.local.shared_tag(self.importers.tag());
         let mut fuel = isize::try_from(fuel).unwrap_or(isize::MAX);
-        let more = self.writer.borrow_mut().work(&mut fuel);
+        let more = self.importers.on_account(|| self.writer.borrow_mut().work(&mut fuel));
         self.tell();
         more
     }

@@ -81,8 +81,12 @@ impl Importers {
         *self.0.tag.borrow_mut() = Some(tag);
     }
 
-    pub(crate) fn tag(&self) -> Option<kpg_arena::Tag> {
-        self.0.tag.borrow().clone()
+    /// Calls `f`, whose bytes are on the account of what is published, if this is.
+    pub(crate) fn on_account<O>(&self, f: impl FnOnce() -> O) -> O {
+        match &*self.0.tag.borrow() {
+            Some(tag) => tag.scope(f),
+            None => f(),
+        }
     }
 }
 

@@ -157,7 +157,11 @@ impl<T: Lattice> Antichain<T> {
 }
 
 impl<T: PartialOrder> PartialEq for Antichain<T> {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
+        if let (Store::One([a]), Store::One([b])) = (&self.store, &other.store) {
+            return a == b;
+        }
         self.len() == other.len() && self.elements().iter().all(|x| other.elements().contains(x))
     }
 }
@@ -266,6 +270,7 @@ impl<T: PartialOrder + Ord + Clone> MutableAntichain<T> {
         let found = match live {
             [] => Err(0),
             [.., (last, _)] if last < time => Err(live.len()),
+            [.., (last, _)] if last == time => Ok(live.len() - 1),
             _ => live.binary_search_by(|(t, _)| t.cmp(time)),
         };
         match found {

@@ -3,6 +3,7 @@
 
 use super::Lattice;
 use kpg_columnar::Columnar;
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -13,9 +14,9 @@ pub const MAX_COORDINATES: usize = 6;
 ///
 /// `Ord` is lexicographic and extends the partial order, which is that of the coordinates. Only coordinates of the
 /// same count are comparable.
-#[derive(Copy, Clone, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Eq)]
 pub struct Coords {
-    // Those at or past `len` are 0, so that the derived order and hash see only what counts.
+    // Those at or past `len` are 0.
     values: [u64; MAX_COORDINATES],
     len: u8,
 }
@@ -66,21 +67,46 @@ impl super::PartialOrder for Coords {
     #[inline]
     fn less_equal(&self, other: &Self) -> bool {
         debug_assert_eq!(self.len, other.len, "times of different scopes are not comparable");
+        if self.len <= 1 {
+            // Those of most dataflows: and there is no wide comparison of these words on all machines.
+            return self.values[0] <= other.values[0];
+        }
         // All six, without a branch: cheaper than to stop early.
         self.values.iter().zip(&other.values).fold(true, |all, (a, b)| all & (a <= b))
     }
     #[inline]
     fn closes(&self, time: &Self) -> bool {
         // They differ in the first coordinate at most, in which what comes later is not less.
-        self.values[1..] == time.values[1..]
+        self.len <= 1 || self.values[1..] == time.values[1..]
     }
 }
 
 impl PartialEq for Coords {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
+        if self.len <= 1 {
+            return self.values[0] == other.values[0] && self.len == other.len;
+        }
         // As derived, but in place: a call of memcmp costs more than it compares.
         self.values.iter().zip(&other.values).fold(u64::from(self.len ^ other.len), |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+
+impl PartialOrd for Coords {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Coords {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let first = self.values[0].cmp(&other.values[0]);
+        if first.is_ne() || (self.len | other.len) <= 1 {
+            return first.then(self.len.cmp(&other.len));
+        }
+        self.values[1..].cmp(&other.values[1..]).then(self.len.cmp(&other.len))
     }
 }
 

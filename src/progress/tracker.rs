@@ -75,7 +75,7 @@ impl Tracker {
     pub fn propagate(&mut self, mut changed: impl FnMut(Location)) {
         let Tracker { graph, states, pending, worklist, touched, live } = self;
         let graph: &Graph = graph;
-        for (location, time, diff) in pending.drain() {
+        pending.take_each(|location, time, diff| {
             debug_assert_eq!(time.len(), graph.coordinates(location), "{}", graph.location_name(location));
             let counts = &mut states[location as usize].counts;
             let before = counts.counts().len();
@@ -83,7 +83,7 @@ impl Tracker {
                 worklist.push(graph, Entry { time, location, diff: diff as i32 });
             });
             *live = *live + counts.counts().len() - before;
-        }
+        });
         let mut last: Option<Entry> = None;
         while let Some(entry) = worklist.pop(graph) {
             debug_assert!(

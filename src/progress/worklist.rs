@@ -32,6 +32,9 @@ pub(super) struct Worklist {
 impl Worklist {
     #[inline]
     pub fn push(&mut self, graph: &Graph, entry: Entry) {
+        if self.near.is_empty() && self.far.is_empty() {
+            return self.near.push(entry);
+        }
         let is_full = self.near.len() == NEAR_AT_MOST;
         if is_full && compare(graph, &entry, &self.near[0]).is_gt() {
             return self.push_far(graph, entry);

@@ -142,7 +142,7 @@ impl Replica {
             _ => vec![changes],
         };
         for part in parts {
-            self.fabric.broadcast(Arc::new((self.steps, part)));
+            self.fabric.broadcast((self.steps, part));
             self.steps += 1;
         }
         if self.parks && self.mutant != Mutant::DoesNotFlush {

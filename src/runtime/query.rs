@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::merging::{MergeGauges, MergeState};
 use super::message::DataflowId;
 use crate::order::DiffOverflow;
-use crate::sync::{Counter, Mutex};
+use crate::sync::{Counter, Mutex, Padded};
 use kpg_arena::OutOfMemory;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ pub struct Query {
 struct State {
     ending: Option<Ending>,
     // Steps of its nodes, by worker.
-    steps: Vec<Arc<Counter>>,
+    steps: Vec<Arc<Padded<Counter>>>,
     waiters: Vec<Weak<dyn Wake>>,
     importers: Vec<Weak<Query>>,
     lags: BTreeMap<(u64, usize), Lag>,
@@ -188,15 +188,15 @@ impl Query {
     }
 
     /// Where one more worker is to count the steps of its nodes.
-    pub fn count_steps(&self) -> Arc<Counter> {
-        let counter = Arc::new(Counter::default());
+    pub(crate) fn count_steps(&self) -> Arc<Padded<Counter>> {
+        let counter = Arc::new(Padded(Counter::default()));
         self.state.lock().steps.push(counter.clone());
         counter
     }
 
     /// Steps of its nodes, on all workers.
     pub fn steps(&self) -> u64 {
-        self.state.lock().steps.iter().map(|counter| counter.get()).sum()
+        self.state.lock().steps.iter().map(|counter| counter.0.get()).sum()
     }
 
     /// Notes what the query keeps of arrangement `offer` on a worker.

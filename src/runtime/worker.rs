@@ -13,7 +13,7 @@
 use super::clock::Clock;
 use super::commands::{AtRest, Command, CommandLog};
 use super::fabric::{Fabric, Incoming};
-use super::message::{Changes, DataflowId, Envelope, ProgressEntry};
+use super::message::{Changes, DataflowId, Envelope, Parts, ProgressEntry};
 use super::query::{Ending, Query};
 use super::schedule::Schedule;
 use crate::sync::{Counter, Monitor, Mutex, Unparker};
@@ -37,7 +37,8 @@ const LOOK: u32 = 64;
 /// How long a step takes by a simulation's clock, where no schedule says.
 const SIMULATED_STEP: Duration = Duration::from_micros(1);
 
-/// How other threads reach a worker: a list of nodes to activate, and its parker.
+/// How other threads reach a worker: a list of nodes to activate, and its parker. On lines of its own, as others write it.
+#[repr(align(128))]
 pub struct Mailbox {
     woken: Mutex<Vec<(DataflowId, u32)>>,
     /// How often a node was activated; counted under the lock, so that an idle worker need not take that.
@@ -133,11 +134,6 @@ pub struct Local {
 }
 
 impl Local {
-    /// Charges what is allocated to `tag`, if there is one, until the guard is dropped.
-    pub fn shared_tag(&self, tag: Option<kpg_arena::Tag>) -> Option<kpg_arena::EnteredTag> {
-        tag.map(|tag| tag.enter())
-    }
-
     /// Puts a dataflow on the list of active ones. The caller's flag keeps it from being listed twice.
     pub fn schedule(&self, dataflow: DataflowId) {
         self.active.borrow_mut().push_back(dataflow);
@@ -201,8 +197,10 @@ pub struct Worker {
     unready: Vec<DataflowId>,
     // The number after the last one built or skipped: what comes for it or later ones waits.
     next_id: DataflowId,
-    // Of an entry, the part at this index.
-    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<(Arc<ProgressEntry>, usize)>)>,
+    early: BTreeMap<DataflowId, (Vec<Envelope>, Vec<Changes>)>,
+    // What it is about to broadcast; and a list to read what others have.
+    parts: Parts,
+    changes: Changes,
 }
 
 impl Worker {
@@ -248,6 +246,8 @@ impl Worker {
             unready: Vec::new(),
             next_id: 0,
             early: BTreeMap::new(),
+            parts: Parts::default(),
+            changes: Changes::new(),
         }
     }
 
@@ -304,7 +304,11 @@ impl Worker {
         if self.stopped {
             return false;
         }
-        let _arena = self.local.arena.enter();
+        let local = self.local.clone();
+        local.arena.scope(|| self.step_in_arena())
+    }
+
+    fn step_in_arena(&mut self) -> bool {
         let mut lasts = SIMULATED_STEP;
         if let Some(schedule) = &self.schedule {
             let mut schedule = schedule.borrow_mut();
@@ -412,11 +416,9 @@ impl Worker {
             if *entry.key() >= self.next_id {
                 break;
             }
-            let (id, (envelopes, entries)) = entry.remove_entry();
+            let (id, (envelopes, batches)) = entry.remove_entry();
             envelopes.into_iter().for_each(|envelope| self.take_message(envelope));
-            for (entry, index) in entries {
-                self.take_changes(id, &entry[index].1);
-            }
+            batches.iter().for_each(|changes| self.take_changes(id, changes));
         }
     }
 
@@ -476,7 +478,7 @@ impl Worker {
                     self.take_message(message);
                 }
                 Incoming::Progress { from, entry } => {
-                    self.note(("progress", from, entry.len()));
+                    self.note(("progress", from, entry.parts()));
                     self.take_progress(&entry);
                 }
             }
@@ -493,14 +495,16 @@ impl Worker {
         }
     }
 
-    fn take_progress(&mut self, entry: &Arc<ProgressEntry>) {
-        for (index, (id, changes)) in entry.iter().enumerate() {
-            if *id >= self.next_id {
-                self.early.entry(*id).or_default().1.push((entry.clone(), index));
+    fn take_progress(&mut self, entry: &ProgressEntry) {
+        let mut list = std::mem::take(&mut self.changes);
+        entry.for_each(&mut list, |id, changes| {
+            if id >= self.next_id {
+                self.early.entry(id).or_default().1.push(changes.clone());
             } else {
-                self.take_changes(*id, changes);
+                self.take_changes(id, changes);
             }
-        }
+        });
+        self.changes = list;
     }
 
     fn take_changes(&mut self, id: DataflowId, changes: &Changes) {
@@ -522,7 +526,7 @@ impl Worker {
     }
 
     fn run_active(&mut self) -> bool {
-        let mut entry = ProgressEntry::new();
+        self.parts.clear();
         let mut busy = false;
         // Those active now, once each: one that stays active waits for the next round.
         let mut remaining = self.local.active.borrow().len();
@@ -544,7 +548,7 @@ impl Worker {
                 schedule.borrow_mut().note((id, &round.changes, round.failed.is_some()));
             }
             if !round.changes.is_empty() && self.local.peers > 1 {
-                entry.push((id, round.changes));
+                self.parts.push(id, &round.changes);
             }
             if let Some(ending) = round.failed {
                 slot.poisoned = true;
@@ -559,8 +563,8 @@ impl Worker {
             self.fabric.send(to, envelope);
             self.sent += 1;
         }
-        if !entry.is_empty() {
-            self.fabric.broadcast(Arc::new(entry));
+        if !self.parts.is_empty() {
+            self.fabric.broadcast(ProgressEntry::new(&self.parts));
             self.sent += self.local.peers as u64 - 1;
         }
         self.fabric.flush();

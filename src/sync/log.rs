@@ -24,9 +24,11 @@ use super::shim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Ordering, Padded, Uns
 use std::mem::{MaybeUninit, take};
 use std::ptr::null_mut;
 
-/// Slots in a segment. An entry of the fabric is one pointer, so that a segment is half a page.
+/// Slots in a segment. One of the fabric's entries takes two lines, so that a segment is two pages.
 const SLOTS: usize = if cfg!(loom) { 2 } else { 64 };
 
+/// On lines of its own: a reader that passes an entry writes there, while the next is being written.
+#[repr(align(64))]
 struct Slot<T> {
     /// Readers that have not passed this entry.
     readers: AtomicUsize,

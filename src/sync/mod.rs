@@ -34,6 +34,7 @@ pub use monitor::{Monitor, MonitorGuard};
 pub use mutex::{Mutex, MutexGuard};
 pub use parker::{Parker, Unparker};
 pub use scoped::{Entered, Outcome, ScopedCall};
+pub(crate) use shim::Padded;
 #[cfg(all(test, loom))]
 pub(crate) use shim::{Kept, bound};
 

@@ -76,6 +76,20 @@ impl<T> Monitor<T> {
         (guard, timed_out)
     }
 
+    /// Counts the caller as waiting until what it gets is dropped: for one who waits for a value that is not the monitor's own.
+    /// It enlists before it looks at that value, under the lock of this monitor and whatever guards the value. Who changes the
+    /// value asks afterwards whether it [`is_awaited`](Monitor::is_awaited), and if so takes this lock before it notifies.
+    pub fn enlist(&self) -> Enlisted<'_, T> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Enlisted(self)
+    }
+
+    /// Whether anyone has enlisted, or is blocked. What was enlisted before a look at a value under a lock is seen by who
+    /// has that lock after it.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// Has `waker` woken at the next `notify_all`, once. The guard is proof that the caller looked at the value, and
     /// still has it.
     pub fn register(&self, _guard: &mut MonitorGuard<'_, T>, waker: &Waker) {
@@ -99,6 +113,15 @@ impl<T> Monitor<T> {
             drop(wakers);
             woken.into_iter().for_each(Waker::wake);
         }
+    }
+}
+
+/// See [`Monitor::enlist`].
+pub struct Enlisted<'a, T>(&'a Monitor<T>);
+
+impl<T> Drop for Enlisted<'_, T> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -210,6 +233,46 @@ mod models {
             }
             thread.join().expect("the thread ends well");
         });
+    }
+
+    /// One thread changes a value that is not the monitor's, the other enlists and waits for it. `late`: it looks first.
+    fn enlisted(late: bool) {
+        loom::model(move || {
+            let both = Kept::new(Arc::new((Monitor::new(()), Mutex::new(false))));
+            let theirs = Arc::clone(&both);
+            let thread = thread::spawn(move || {
+                let (monitor, value) = &*theirs;
+                *value.lock() = true;
+                if monitor.is_awaited() {
+                    drop(monitor.lock());
+                    monitor.notify_all();
+                }
+            });
+            let (monitor, value) = &**both;
+            let looked_early = late && *value.lock();
+            let enlisted = monitor.enlist();
+            let mut guard = monitor.lock();
+            while !looked_early && (late || !*value.lock()) {
+                guard = monitor.wait(guard, None).0;
+                if late {
+                    break;
+                }
+            }
+            drop(guard);
+            drop(enlisted);
+            thread.join().expect("the thread ends well");
+        });
+    }
+
+    #[test]
+    fn wakes_the_enlisted() {
+        enlisted(false);
+    }
+
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn mutant_enlists_late() {
+        enlisted(true);
     }
 
     #[test]

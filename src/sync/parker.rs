@@ -26,6 +26,8 @@ const NOTIFIED: u32 = 1;
 /// Asleep, or about to be: a waker has to lock and notify.
 const PARKED: u32 = 2;
 
+/// On lines of its own: those who wake write it, and several parkers are made one after another.
+#[repr(align(128))]
 struct Inner {
     state: AtomicU32,
     /// Held by the sleeper from setting PARKED until it waits.

@@ -41,6 +41,7 @@ impl<T> UnsafeCell<T> {
 }
 
 /// Keeps what two threads write apart: two cache lines, since neighbours are fetched in pairs.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 

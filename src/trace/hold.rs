@@ -63,8 +63,11 @@ impl<T: Timestamp> Cell<T> {
 
 /// The hold that every published arrangement has, so that its latest complete time stays readable.
 struct Default<T> {
+    // What each shard has published.
+    uppers: Vec<Antichain<T>>,
     // The complete frontier before the latest one: the since of this hold.
     before: Antichain<T>,
+    // Their meet.
     latest: Antichain<T>,
 }
 
@@ -77,7 +80,7 @@ pub(super) struct Holds<T> {
 impl<T: Timestamp> Holds<T> {
     pub fn new(peers: usize) -> Self {
         let cell = || Mutex::new(Cell { committed: start(), holds: Vec::new(), free: Vec::new() });
-        let default = Default { before: start(), latest: start() };
+        let default = Default { uppers: vec![start(); peers], before: start(), latest: start() };
         Holds { cells: (0..peers).map(|_| cell()).collect(), default: Mutex::new(default) }
     }
     /// The since of the default hold and the complete frontier it knows.
@@ -85,13 +88,19 @@ impl<T: Timestamp> Holds<T> {
         let default = self.default.lock();
         (default.before.clone(), default.latest.clone())
     }
-    /// Moves the default hold, after a shard's value was replaced: `complete` takes the meet of all published uppers.
-    pub fn advance_default(&self, complete: impl FnOnce() -> Antichain<T>) {
+    /// Moves the default hold, after a shard's value was replaced by one with another upper.
+    pub fn advance_default(&self, worker: usize, upper: Antichain<T>) {
         let mut default = self.default.lock();
-        let complete = complete();
+        default.uppers[worker] = upper;
+        let mut complete = Antichain::new();
+        default.uppers.iter().for_each(|upper| complete.meet_with(upper));
         if default.latest.before(&complete) {
             default.before = std::mem::replace(&mut default.latest, complete);
         }
+    }
+    /// What is complete on all shards.
+    pub fn complete(&self) -> Antichain<T> {
+        self.default.lock().latest.clone()
     }
     /// Commits the since of shard `worker`: the meet of `since` and all holds.
     pub fn commit(&self, worker: usize, mut since: Antichain<T>) -> Antichain<T> {

@@ -5,7 +5,8 @@
 //! worker 1 ── replace ──▶ [ batches, since, upper ]
 //! ```
 //! Only a shard's worker replaces it: when it inserts a batch (with the old upper), when a merge ends, when the
-//! frontier at the arrangement's output port has moved. Batches, since and upper are never seen apart. A
+//! frontier at the arrangement's output port has moved. Batches, since and upper are never seen apart. What is complete on
+//! all shards is kept with the holds, under one lock, which is taken when an upper moves. A
 //! replacement copies O(log n) of the list, and nothing of it when just the upper has moved. Before: `writer`,
 //! `published_list`, `hold`. Next stop: `snapshot`.
 #![forbid(unsafe_code)]
@@ -16,7 +17,7 @@ use super::layers::start;
 use super::published_list::BatchList;
 use super::snapshot::Snapshot;
 use crate::order::{Antichain, Timestamp};
-use crate::sync::{ArcCell, Monitor, Mutex};
+use crate::sync::{ArcCell, Counter, Monitor, Mutex, Padded};
 use kpg_columnar::Columnar;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,48 +39,48 @@ pub struct Shard<B: Batch> {
 }
 
 pub(super) struct Shared<B: Batch> {
-    shards: Vec<ArcCell<Shard<B>>>,
+    shards: Vec<Padded<ArcCell<Shard<B>>>>,
     holds: Arc<Holds<B::Time>>,
-    // Counts changes for those who wait for one.
-    changes: Monitor<Changes>,
+    // Whether it has ended. Who waits for it, or for what is complete, enlists before the look at that.
+    ended: Monitor<bool>,
     hooks: Mutex<Vec<Hook>>,
+    // How many there are, changed under their lock, so that whoever changes something need not take that.
+    hooked: Counter,
 }
 
 /// Called at each change, until it says that nobody needs it any more.
 type Hook = Arc<dyn Fn() -> bool + Send + Sync>;
 
-#[derive(Default)]
-struct Changes {
-    count: u64,
-    ended: bool,
-}
-
 impl<B: Batch> Shared<B> {
     pub fn commit(&self, worker: usize, since: Antichain<B::Time>) -> Antichain<B::Time> {
         self.holds.commit(worker, since)
     }
-    pub fn replace(&self, worker: usize, batches: BatchList<B>, since: Antichain<B::Time>, upper: Antichain<B::Time>) {
-        self.shards[worker].store(Arc::new(Shard { batches, since, upper }));
-        self.holds.advance_default(|| self.complete());
-        self.notify(false);
-    }
-    fn notify(&self, ended: bool) {
-        {
-            let mut changes = self.changes.lock();
-            changes.count += 1;
-            changes.ended |= ended;
+    /// Replaces a shard's value; `moved` iff its upper is another than before. Where it is not, nothing is written that other
+    /// workers write.
+    pub fn replace(&self, worker: usize, shard: Shard<B>, moved: bool) {
+        let upper = moved.then(|| shard.upper.clone());
+        self.shards[worker].0.store(Arc::new(shard));
+        if let Some(upper) = upper {
+            self.holds.advance_default(worker, upper);
+            self.notify();
         }
-        self.changes.notify_all();
+    }
+    /// Tells those who wait, and the hooks, of what was changed under the lock of the holds, or of the monitor.
+    fn notify(&self) {
+        if self.ended.is_awaited() {
+            drop(self.ended.lock());
+            self.ended.notify_all();
+        }
+        if self.hooked.get() == 0 {
+            return;
+        }
         let hooks = self.hooks.lock().clone();
         let done: Vec<_> = hooks.iter().filter(|call| !call()).map(Arc::as_ptr).collect();
         if !done.is_empty() {
-            self.hooks.lock().retain(|call| !done.iter().any(|other| std::ptr::addr_eq(*other, Arc::as_ptr(call))));
+            let mut hooks = self.hooks.lock();
+            hooks.retain(|call| !done.iter().any(|other| std::ptr::addr_eq(*other, Arc::as_ptr(call))));
+            self.hooked.set(hooks.len() as u64);
         }
-    }
-    fn complete(&self) -> Antichain<B::Time> {
-        let mut complete = Antichain::new();
-        self.shards.iter().for_each(|shard| complete.meet_with(&shard.load().upper));
-        complete
     }
 }
 
@@ -103,7 +104,7 @@ pub struct WeakPublished<B: Batch> {
 impl<B: Batch> WeakPublished<B> {
     /// What is not beyond this frontier is complete on all shards; nothing, if it is not published any more.
     pub fn complete(&self) -> Option<Antichain<B::Time>> {
-        Some(self.shared.upgrade()?.complete())
+        Some(self.shared.upgrade()?.holds.complete())
     }
 }
 
@@ -116,10 +117,11 @@ impl<B: Batch> Published<B> {
     pub fn new(peers: usize) -> Self {
         let shard = || Shard { batches: BatchList::empty(), since: start(), upper: start() };
         let shared = Shared {
-            shards: (0..peers).map(|_| ArcCell::new(Arc::new(shard()))).collect(),
+            shards: (0..peers).map(|_| Padded(ArcCell::new(Arc::new(shard())))).collect(),
             holds: Arc::new(Holds::new(peers)),
-            changes: Monitor::default(),
+            ended: Monitor::default(),
             hooks: Mutex::default(),
+            hooked: Counter::default(),
         };
         Published { shared: Arc::new(shared) }
     }
@@ -132,11 +134,11 @@ impl<B: Batch> Published<B> {
     }
     /// What `worker` has published.
     pub fn shard(&self, worker: usize) -> Arc<Shard<B>> {
-        self.shared.shards[worker].load()
+        self.shared.shards[worker].0.load()
     }
     /// What is not beyond this frontier is complete on all shards: the meet of their uppers.
     pub fn complete(&self) -> Antichain<B::Time> {
-        self.shared.complete()
+        self.shared.holds.complete()
     }
     /// From here on any reader may read without a hold of its own: the complete frontier before the latest.
     pub fn default_since(&self) -> Antichain<B::Time> {
@@ -182,7 +184,7 @@ impl<B: Batch> Published<B> {
     ) -> Result<Snapshot<B>, SnapshotError<B::Time>> {
         self.check_published()?;
         let mut hold = self.shared.holds.take();
-        let shards: Vec<_> = self.shared.shards.iter().map(ArcCell::load).collect();
+        let shards: Vec<_> = self.shared.shards.iter().map(|shard| shard.0.load()).collect();
         let mut complete = Antichain::new();
         shards.iter().for_each(|shard| complete.meet_with(&shard.upper));
         let Some(time) = pick(&complete) else { return Err(SnapshotError::NotYet { complete }) };
@@ -199,37 +201,38 @@ impl<B: Batch> Published<B> {
     /// # Errors
     /// `NotYet`, if the deadline came first; `Unpublished`.
     pub fn wait_complete(&self, time: &B::Time, deadline: Option<Instant>) -> Result<(), SnapshotError<B::Time>> {
-        let mut changes = self.shared.changes.lock();
+        let _enlisted = self.shared.ended.enlist();
+        let mut ended = self.shared.ended.lock();
+        let mut late = false;
         loop {
-            let seen = changes.count;
             let complete = self.complete();
-            if changes.ended {
+            if *ended {
                 return Err(SnapshotError::Unpublished);
             }
             if !complete.less_equal(time) {
                 return Ok(());
             }
-            // A change counts after its value was replaced: one that this look missed has yet to count.
-            while changes.count == seen {
-                let (guard, late) = self.shared.changes.wait(changes, deadline);
-                changes = guard;
-                if late && changes.count == seen {
-                    return Err(SnapshotError::NotYet { complete });
-                }
+            if late {
+                return Err(SnapshotError::NotYet { complete });
             }
+            (ended, late) = self.shared.ended.wait(ended, deadline);
         }
     }
-    /// Calls `call` after each change of what is published, on the worker that made it, until it gives false.
+    /// Calls `call` after each change of what is complete, on the worker that made it, until it gives false. A change before
+    /// this is not told: look at what is complete after it.
     pub fn on_change(&self, call: Box<dyn Fn() -> bool + Send + Sync>) {
-        self.shared.hooks.lock().push(call.into());
+        let mut hooks = self.shared.hooks.lock();
+        hooks.push(call.into());
+        self.shared.hooked.set(hooks.len() as u64);
     }
     /// The dataflow was retired or poisoned: from now on no one reads who does not read yet. Wakes who waits.
     pub fn end(&self) {
-        self.shared.notify(true);
+        *self.shared.ended.lock() = true;
+        self.shared.notify();
     }
     /// Whether the dataflow was retired or poisoned.
     pub fn is_ended(&self) -> bool {
-        self.shared.changes.lock().ended
+        *self.shared.ended.lock()
     }
     fn check_published(&self) -> Result<(), SnapshotError<B::Time>> {
         if self.is_ended() { Err(SnapshotError::Unpublished) } else { Ok(()) }

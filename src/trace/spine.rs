@@ -342,7 +342,7 @@ impl<B: MergeBatch> Spine<B> {
         self.queued_through.pop_front();
         let weight = weight(&batch);
         self.admitted += weight as u64;
-        self.entries.push(Entry::single(batch, self.admitted));
+        self.entries.push(Entry::single(batch, self.admitted, &self.policy));
         weight
     }
 
@@ -382,7 +382,7 @@ impl<B: MergeBatch> Spine<B> {
                 if inputs.iter().filter(|batch| batch.len() > 0).count() > 1 {
                     self.totals.written += merged.len() as u64;
                 }
-                self.entries.insert(index, Entry::single(merged, self.admitted));
+                self.entries.insert(index, Entry::single(merged, self.admitted, &self.policy));
                 true
             }
             Err(refusal) => {
@@ -403,7 +403,7 @@ impl<B: MergeBatch> Spine<B> {
         class
     }
     fn stand(&mut self, inputs: Vec<B>, born: Vec<u64>, index: usize) {
-        let singles = inputs.into_iter().zip(born).map(|(batch, born)| Entry::single(batch, born));
+        let singles = inputs.into_iter().zip(born).map(|(batch, born)| Entry::single(batch, born, &self.policy));
         self.entries.splice(index..index, singles);
     }
 
@@ -476,18 +476,17 @@ impl<B: MergeBatch> Spine<B> {
         let newer = &mut newer[..fan_out - 1];
         let entries = &self.entries[..self.entries.len().saturating_sub(fresh)];
         for index in (0..entries.len().saturating_sub(1)).rev() {
-            raise(newer, self.policy.class(entries[index + 1].weight()) + 1);
+            raise(newer, entries[index + 1].class() + 1);
             let run = entries[index..].iter().take(fan_out).map_while(single_weight);
             let (count, total) = run.fold((0, 0), |(count, total), weight| (count + 1, total + weight));
             let (2.., Entry::Single(first)) = (count, &entries[index]) else { continue };
             let stale = self.admitted - first.born >= (fan_out * total) as u64;
-            let due = count == fan_out && self.policy.class(first.weight) < newer[0];
+            let due = count == fan_out && first.class < newer[0];
+            if !due && !stale {
+                continue;
+            }
             let class = self.policy.class(total);
-            if (due || stale)
-                && !busy[class]
-                && !self.denied.waits(class)
-                && best.as_ref().is_none_or(|(least, _)| total <= *least)
-            {
+            if !busy[class] && !self.denied.waits(class) && best.as_ref().is_none_or(|(least, _)| total <= *least) {
                 best = Some((total, index..index + count));
             }
         }

@@ -8,7 +8,7 @@ use super::handle::{Minted, TraceBox, TraceHandle, WeakTrace};
 use super::layers::start;
 use super::merge::MergeBatch;
 use super::policy::MergePolicy;
-use super::published::{Published, Shared};
+use super::published::{Published, Shard, Shared};
 use super::published_list::BatchList;
 use super::readers::Readers;
 use super::spine::{Spine, TraceStats};
@@ -89,7 +89,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             shared.spine.borrow_mut().insert(batch, &cut, &mut || self.commit(&shared));
             self.forget(&shared);
             self.state = shared.spine.borrow().state(&cut);
-            self.show(&shared, true);
+            self.show(&shared, true, false);
         } else {
             // Nothing is left of the trace.
             self.state = MergeState { batches: 0, open_merges: 0, debt: 0, ..self.state };
@@ -111,7 +111,7 @@ impl<B: MergeBatch> TraceWriter<B> {
         let more = shared.spine.borrow_mut().work(fuel, &cut, &mut || self.commit(&shared), &mut changed);
         self.state = shared.spine.borrow().state(&cut);
         if changed {
-            self.show(&shared, true);
+            self.show(&shared, true, false);
         }
         more
     }
@@ -125,7 +125,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             let published = sync::Arc::downgrade(published.shared());
             let upper = start::<B::Time>();
             self.publication = Some(Publication { published, worker, upper, list: None, _trace: trace });
-            self.show(&shared, true);
+            self.show(&shared, true, true);
         }
     }
 
@@ -144,7 +144,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             publication.upper = upper.clone();
             let shared = self.shared.upgrade().expect("a publication keeps its trace");
             let changed = self.forget(&shared);
-            self.show(&shared, changed);
+            self.show(&shared, changed, true);
         }
     }
 
@@ -203,8 +203,9 @@ impl<B: MergeBatch> TraceWriter<B> {
         shared.spine.borrow_mut().forget(&since, &cut)
     }
 
-    /// Replaces what is published; by the same list again, unless the spine's has `changed`. Cost: O(log n) of n batches.
-    fn show(&mut self, shared: &TraceBox<B>, changed: bool) {
+    /// Replaces what is published; by the same list again, unless the spine's has `changed`. `moved` iff the upper is new.
+    /// Cost: O(log n) of n batches.
+    fn show(&mut self, shared: &TraceBox<B>, changed: bool, moved: bool) {
         if let Some(publication) = &mut self.publication
             && let Some(published) = publication.published.upgrade()
         {
@@ -213,7 +214,7 @@ impl<B: MergeBatch> TraceWriter<B> {
             }
             let batches = publication.list.get_or_insert_with(|| shared.spine.borrow().list()).clone();
             let since = shared.committed.borrow().clone();
-            published.replace(publication.worker, batches, since, publication.upper.clone());
+            published.replace(publication.worker, Shard { batches, since, upper: publication.upper.clone() }, moved);
         }
     }
 

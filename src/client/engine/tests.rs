@@ -150,8 +150,8 @@ impl Fabric<Envelope, ProgressEntry> for Noting {
         self.noted.lock().push(("message", message.dataflow));
         self.end.send(to, message);
     }
-    fn broadcast(&mut self, entry: Arc<ProgressEntry>) {
-        self.noted.lock().extend(entry.iter().map(|(dataflow, _)| ("changes", *dataflow)));
+    fn broadcast(&mut self, entry: ProgressEntry) {
+        entry.for_each(&mut Vec::new(), |dataflow, _| self.noted.lock().push(("changes", dataflow)));
         self.end.broadcast(entry);
     }
     fn flush(&mut self) {

@@ -23,7 +23,6 @@ pub use simulation::{SimFabric, scheduled, simulation};
 pub use threads::{ThreadFabric, threads};
 
 use crate::sync::Unparker;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What a worker receives.
@@ -41,7 +40,7 @@ pub enum Incoming<M, P> {
         /// The sender, another worker.
         from: usize,
         /// What it broadcast.
-        entry: Arc<P>,
+        entry: P,
     },
 }
 
@@ -65,8 +64,8 @@ pub trait Fabric<M, P> {
     /// Sends a message to one worker, also to this one. It arrives, at the latest, once this end has flushed.
     fn send(&mut self, to: usize, message: M);
 
-    /// Sends an entry to all other workers. It arrives, at the latest, once this end has flushed.
-    fn broadcast(&mut self, entry: Arc<P>);
+    /// Sends a clone of an entry to each of the other workers. It arrives, at the latest, once this end has flushed.
+    fn broadcast(&mut self, entry: P);
 
     /// Wakes those to whom something was sent since the last flush: once each, however much that was. To be called
     /// at the end of each step.

@@ -18,7 +18,6 @@ use crate::sync::{Parker, Unparker};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 struct Queue<I> {
@@ -38,7 +37,7 @@ struct Net<M, P> {
     schedule: Rc<RefCell<Schedule>>,
     /// By sender · peers + receiver: messages, then entries.
     messages: Vec<Queue<M>>,
-    entries: Vec<Queue<Arc<P>>>,
+    entries: Vec<Queue<P>>,
 }
 
 /// One worker's end of the fabric of a simulation.
@@ -118,7 +117,7 @@ impl<M, P> SimFabric<M, P> {
     }
 }
 
-impl<M, P> Fabric<M, P> for SimFabric<M, P> {
+impl<M, P: Clone> Fabric<M, P> for SimFabric<M, P> {
     fn index(&self) -> usize {
         self.index
     }
@@ -132,7 +131,7 @@ impl<M, P> Fabric<M, P> for SimFabric<M, P> {
         self.net.borrow_mut().messages[self.index * self.peers + to].items.push_back(message);
     }
 
-    fn broadcast(&mut self, entry: Arc<P>) {
+    fn broadcast(&mut self, entry: P) {
         let mut net = self.net.borrow_mut();
         for to in (0..self.peers).filter(|&to| to != self.index) {
             net.entries[self.index * self.peers + to].items.push_back(entry.clone());
@@ -174,7 +173,7 @@ mod tests {
         let mut ends = simulation(2, seed);
         for n in 0..count {
             ends[1].send(0, n);
-            ends[1].broadcast(Arc::new(n));
+            ends[1].broadcast(n);
         }
         let mut all = Vec::new();
         let mut receives = 0;
@@ -194,7 +193,7 @@ mod tests {
             let of = |entries: bool| -> Vec<usize> {
                 let wanted = all.iter().filter_map(|incoming| match incoming {
                     Incoming::Message { from: 1, message } if !entries => Some(*message),
-                    Incoming::Progress { from: 1, entry } if entries => Some(**entry),
+                    Incoming::Progress { from: 1, entry } if entries => Some(*entry),
                     _ => None,
                 });
                 wanted.collect()
@@ -221,7 +220,7 @@ mod tests {
     fn to_itself_and_to_all_others() {
         let mut ends = simulation(3, 7);
         ends[1].send(1, "self");
-        ends[1].broadcast(Arc::new("all"));
+        ends[1].broadcast("all");
         assert_eq!(ends[0].in_flight(), 3);
         for (index, end) in ends.iter_mut().enumerate() {
             let mut all = Vec::new();
@@ -230,7 +229,7 @@ mod tests {
             }
             let expected = match index {
                 1 => Incoming::Message { from: 1, message: "self" },
-                _ => Incoming::Progress { from: 1, entry: Arc::new("all") },
+                _ => Incoming::Progress { from: 1, entry: "all" },
             };
             assert_eq!(all, [expected]);
         }

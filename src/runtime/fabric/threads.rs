@@ -12,7 +12,6 @@ use super::{Fabric, Incoming};
 use crate::runtime::topology;
 use crate::sync::{Parker, Unparker, log, spsc};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Items taken from one queue before the next has its turn: enough to stay within a cache line or two of the ring's
@@ -27,7 +26,7 @@ const SPINS: usize = 200;
 struct Peer<M, P> {
     from: usize,
     messages: spsc::Receiver<M>,
-    entries: log::Reader<Arc<P>>,
+    entries: log::Reader<P>,
 }
 
 /// One worker's end of the fabric of threads.
@@ -35,7 +34,7 @@ pub struct ThreadFabric<M, P> {
     index: usize,
     /// By receiver; none to itself.
     rings: Vec<Option<spsc::Sender<M>>>,
-    log: log::Writer<Arc<P>>,
+    log: log::Writer<P>,
     /// What this worker has sent to itself.
     local: VecDeque<M>,
     /// All others.
@@ -54,7 +53,7 @@ pub struct ThreadFabric<M, P> {
 ///
 /// # Panics
 /// If `peers` is 0.
-pub fn threads<M: Send, P: Send + Sync>(peers: usize) -> Vec<ThreadFabric<M, P>> {
+pub fn threads<M: Send, P: Clone + Send + Sync>(peers: usize) -> Vec<ThreadFabric<M, P>> {
     assert!(peers > 0, "a fabric without workers");
     // loom is to see each look at the queues once.
     let spins = if peers <= topology::usable_cores() && !cfg!(loom) { SPINS } else { 0 };
@@ -94,7 +93,7 @@ pub fn threads<M: Send, P: Send + Sync>(peers: usize) -> Vec<ThreadFabric<M, P>>
     ends
 }
 
-impl<M: Send, P: Send + Sync> ThreadFabric<M, P> {
+impl<M: Send, P: Clone + Send + Sync> ThreadFabric<M, P> {
     fn mark(&mut self, to: usize) {
         if !self.is_unflushed[to] {
             self.is_unflushed[to] = true;
@@ -110,7 +109,7 @@ impl<M: Send, P: Send + Sync> ThreadFabric<M, P> {
             let peer = &mut self.peers[at];
             let from = peer.from;
             for _ in 0..TURN.min(limit - taken) {
-                let Some(entry) = peer.entries.next(Arc::clone) else { break };
+                let Some(entry) = peer.entries.next(P::clone) else { break };
                 f(Incoming::Progress { from, entry });
                 taken += 1;
             }
@@ -129,7 +128,7 @@ impl<M: Send, P: Send + Sync> ThreadFabric<M, P> {
     }
 }
 
-impl<M: Send, P: Send + Sync> Fabric<M, P> for ThreadFabric<M, P> {
+impl<M: Send, P: Clone + Send + Sync> Fabric<M, P> for ThreadFabric<M, P> {
     fn index(&self) -> usize {
         self.index
     }
@@ -149,7 +148,7 @@ impl<M: Send, P: Send + Sync> Fabric<M, P> for ThreadFabric<M, P> {
         }
     }
 
-    fn broadcast(&mut self, entry: Arc<P>) {
+    fn broadcast(&mut self, entry: P) {
         if self.peers.is_empty() {
             return;
         }
@@ -210,8 +209,9 @@ impl<M: Send, P: Send + Sync> Fabric<M, P> for ThreadFabric<M, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
-    fn received<M: Send, P: Send + Sync>(end: &mut ThreadFabric<M, P>, limit: usize) -> Vec<Incoming<M, P>> {
+    fn received<M: Send, P: Clone + Send + Sync>(end: &mut ThreadFabric<M, P>, limit: usize) -> Vec<Incoming<M, P>> {
         let mut all = Vec::new();
         let count = end.receive(limit, &mut |incoming| all.push(incoming));
         assert_eq!(count, all.len());
@@ -222,7 +222,7 @@ mod tests {
     fn one_worker() {
         let mut ends = threads::<u32, u32>(1);
         let end = &mut ends[0];
-        end.broadcast(Arc::new(1));
+        end.broadcast(1);
         assert!(!end.has_incoming());
         (0..100).for_each(|n| end.send(0, n));
         let expected: Vec<_> = (0..100).map(|message| Incoming::Message { from: 0, message }).collect();
@@ -265,7 +265,7 @@ mod tests {
                     while sent < COUNT || messages != [COUNT; PEERS] || entries != [COUNT; PEERS] {
                         if sent < COUNT {
                             (0..PEERS).for_each(|to| end.send(to, (sent, counted.clone())));
-                            end.broadcast(Arc::new((sent, counted.clone())));
+                            end.broadcast((sent, counted.clone()));
                             sent += 1;
                             end.flush();
                         }
@@ -300,7 +300,7 @@ mod tests {
         for round in 0..100 {
             for end in &mut ends {
                 (0..3).for_each(|to| end.send(to, counted.clone()));
-                end.broadcast(Arc::new(counted.clone()));
+                end.broadcast(counted.clone());
             }
             if round == 50 {
                 received(&mut ends[1], 77);

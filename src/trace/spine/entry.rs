@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::super::merge::{Merge, MergeBatch};
+use super::super::policy::MergePolicy;
 
 pub(super) enum Entry<B: MergeBatch> {
     Single(Single<B>),
@@ -12,8 +13,9 @@ pub(super) struct Single<B> {
     pub batch: B,
     /// The weight that had been admitted when it was made.
     pub born: u64,
-    /// Its own, which is asked for at each insertion.
+    /// Its own, which is asked for at each insertion, and its class.
     pub weight: usize,
+    pub class: usize,
 }
 
 pub(super) struct Merging<B: MergeBatch> {
@@ -35,9 +37,9 @@ impl<B: MergeBatch> Merging<B> {
 }
 
 impl<B: MergeBatch> Entry<B> {
-    pub fn single(batch: B, born: u64) -> Self {
+    pub fn single(batch: B, born: u64, policy: &MergePolicy) -> Self {
         let weight = weight(&batch);
-        Entry::Single(Single { batch, born, weight })
+        Entry::Single(Single { batch, born, weight, class: policy.class(weight) })
     }
     pub fn batches(&self) -> impl Iterator<Item = &B> {
         match self {
@@ -49,6 +51,13 @@ impl<B: MergeBatch> Entry<B> {
         match self {
             Entry::Single(single) => single.weight,
             Entry::Merging(merging) => merging.weight,
+        }
+    }
+    /// The class of its weight.
+    pub fn class(&self) -> usize {
+        match self {
+            Entry::Single(single) => single.class,
+            Entry::Merging(merging) => merging.class,
         }
     }
 }
@@ -72,7 +81,12 @@ pub(super) fn single_weight<B: MergeBatch>(entry: &Entry<B>) -> Option<usize> {
 }
 
 /// Takes `class` among the greatest, which ascend, in place of the least of them.
+#[inline]
 pub(super) fn raise(greatest: &mut [usize], class: usize) {
+    if let [one] = greatest {
+        *one = class.max(*one);
+        return;
+    }
     let above = greatest.partition_point(|other| *other < class);
     if above > 0 {
         greatest[..above].rotate_left(1);
