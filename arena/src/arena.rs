@@ -27,7 +27,7 @@ pub struct ArenaConfig {
     pub cap_bytes: Option<usize>,
     /// The size of a region, rounded up to 2 MiB. 8 MiB by default.
     pub region_bytes: usize,
-    /// Idle bytes that are kept for reuse, or an eighth of the large blocks in use if that is more; what goes beyond is given
+    /// Idle bytes that are kept for reuse, or a quarter of the large blocks in use if that is more; what goes beyond is given
     /// back to the system at once. 32 MiB by default; with 0 nothing is kept. An engine's worker that has had nothing to do
     /// for a tenth of a second gives back the rest too.
     pub slack_bytes: usize,

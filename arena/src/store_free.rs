@@ -9,7 +9,7 @@ use crate::store::{Store, bucket_of};
 use std::ptr::{self, NonNull};
 
 /// The bytes of large blocks in use, divided by this, may be kept idle besides.
-const SLACK_SHARE: usize = 8;
+const SLACK_SHARE: usize = 4;
 
 impl Store {
     /// Takes a block back.

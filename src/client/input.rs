@@ -194,6 +194,7 @@ fn send<T: Timestamp, D: Columnar, R: Semigroup>(
 
 impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     /// This session's time: updates are made at it unless told otherwise.
+    #[inline]
     pub fn time(&self) -> T {
         match self.time {
             Some(time) if !self.follows => time,
@@ -205,6 +206,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
     ///
     /// # Errors
     /// When the query has ended. Waits while the queue is full; inside a step that is `WouldBlock`.
+    #[inline]
     pub fn update(&mut self, datum: D, diff: R) -> Result<(), Error> {
         self.update_until(datum, diff, None)
     }
@@ -218,6 +220,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         self.update_until(datum, diff, deadline)
     }
 
+    #[inline]
     fn update_until(&mut self, datum: D, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
         if self.buffer.is_empty() {
             Error::check(&self.core.query)?;
@@ -258,6 +261,7 @@ impl<T: Timestamp, D: Columnar, R: Semigroup> Input<T, D, R> {
         self.core.query.clock.deadline(timeout)
     }
 
+    #[inline]
     fn push(&mut self, datum: D, time: T, diff: R, deadline: Option<Instant>) -> Result<(), Error> {
         if diff.is_zero() {
             // Changes nothing, so nobody need hear of it.
@@ -471,6 +475,7 @@ impl<T: Timestamp, D: Columnar> Input<T, D, i64> {
     ///
     /// # Errors
     /// As `update`.
+    #[inline]
     pub fn insert(&mut self, datum: D) -> Result<(), Error> {
         self.update(datum, 1)
     }

@@ -156,8 +156,11 @@ fn head(word: u64, bits: u32) -> u64 {
 
 /// How many of some words in order differ from the one before but for their lowest `bits`; the first does.
 fn heads(words: &[u64], bits: u32) -> usize {
-    let differ = |two: (&u64, &u64)| usize::from(head(two.0 ^ two.1, bits) != 0);
-    usize::from(!words.is_empty()) + words.iter().zip(words.iter().skip(1)).map(differ).sum::<usize>()
+    let Some((_, rest)) = words.split_first() else { return 0 };
+    if bits >= u64::BITS {
+        return 1;
+    }
+    1 + words.iter().zip(rest).map(|(a, b)| usize::from((a ^ b) >> bits != 0)).sum::<usize>()
 }
 
 /// Makes of a word for each of `lists` one for each of its items, none of which is without.
