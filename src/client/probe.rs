@@ -120,6 +120,22 @@ struct Asked<T> {
     moves: u64,
 }
 
+/// Whether all shards are past `time`; `last` is what was asked before. Frontiers do not move back: what was complete for a
+/// worker is, and where it was not, it is not until that frontier has moved.
+fn ask<T: Timestamp>(shards: &[Padded<Shard<T>>], last: &mut Option<Asked<T>>, time: &T) -> bool {
+    let known = last.take().filter(|asked| asked.time == *time);
+    let start = known.as_ref().map_or(0, |asked| asked.worker);
+    for (worker, Padded(shard)) in shards.iter().enumerate().skip(start) {
+        let moves = shard.moves.get();
+        let unmoved = known.as_ref().is_some_and(|asked| (asked.worker, asked.moves) == (worker, moves));
+        if unmoved || !shard.is_past(time) {
+            *last = Some(Asked { time: *time, worker, moves });
+            return false;
+        }
+    }
+    true
+}
+
 impl<T: Timestamp> Clone for Probe<T> {
     fn clone(&self) -> Self {
         Probe { core: self.core.clone(), asked: Mutex::new(None) }
@@ -142,22 +158,7 @@ impl<T: Timestamp> Probe<T> {
 
     /// Whether `time` is complete.
     pub fn is_past(&self, time: &T) -> bool {
-        let mut last = self.asked.lock();
-        // Frontiers do not move back: what was complete for a worker is.
-        let known = last.as_ref().filter(|asked| asked.time == *time);
-        let start = known.map_or(0, |asked| asked.worker);
-        for (worker, Padded(shard)) in self.core.shards.iter().enumerate().skip(start) {
-            let moves = shard.moves.get();
-            let unmoved = last
-                .as_ref()
-                .is_some_and(|asked| asked.time == *time && (asked.worker, asked.moves) == (worker, moves));
-            if unmoved || !shard.is_past(time) {
-                *last = Some(Asked { time: *time, worker, moves });
-                return false;
-            }
-        }
-        *last = None;
-        true
+        ask(&self.core.shards, &mut self.asked.lock(), time)
     }
 
     /// Waits until `time` is complete.
@@ -176,5 +177,31 @@ impl<T: Timestamp> Probe<T> {
             }
             Error::ended(&self.core.query).map(Err)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Pair;
+    use quickcheck::quickcheck;
+
+    quickcheck! {
+        /// Whoever asks, and for whatever times in turn, is told what the frontiers say.
+        fn what_was_asked_before_changes_no_answer(ops: Vec<(u8, u8, u8)>) -> bool {
+            let shards: Vec<_> = (0..3).map(|_| Padded(Shard::<Pair<u64, u64>>::default())).collect();
+            let mut last = [None, None];
+            ops.into_iter().all(|(op, a, b)| {
+                let time = Pair::new(u64::from(a % 4), u64::from(b % 4));
+                if op % 3 == 0 {
+                    let Padded(shard) = &shards[usize::from(op / 3) % 3];
+                    let moved = shard.frontier.lock().join(&Antichain::from_elem(time));
+                    shard.set(moved);
+                    return true;
+                }
+                let expected = shards.iter().all(|Padded(shard)| !shard.frontier.lock().less_equal(&time));
+                ask(&shards, &mut last[usize::from(op) % 2], &time) == expected
+            })
+        }
     }
 }
